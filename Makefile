@@ -1,0 +1,39 @@
+# Targets for people and for CI. Everything runs in .venv, which `make` creates when needed.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.PHONY: help test check validity benchmark clean
+
+help:
+	@echo "make test       set up .venv, then lint, types and tests"
+	@echo "make check      lint and types only"
+	@echo "make validity   the long simulations of every guarantee (minutes)"
+	@echo "make benchmark  the measurements of benchmarks/README.md"
+	@echo "make clean      remove .venv and caches"
+
+# Installed again whenever the requirements change.
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tightrope needs Python 3.11 or newer, found " + sys.version.split()[0] + ": run make PYTHON=python3.11")'
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { apt-get update && apt-get install -y python3-venv; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@touch $@
+
+check: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+test: check
+	$(BIN)/pytest -n auto
+
+validity: $(READY)
+	$(BIN)/pytest -n auto -m validity tests/validity
+
+benchmark: $(READY)
+	$(BIN)/python benchmarks/kl_inverse.py
+
+clean:
+	rm -rf $(VENV) .hypothesis .mypy_cache .pytest_cache .ruff_cache

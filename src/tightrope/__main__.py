@@ -1,0 +1,7 @@
+"""``python -m tightrope`` is the command."""
+
+import sys
+
+from tightrope.cli import main
+
+sys.exit(main())

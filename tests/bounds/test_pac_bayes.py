@@ -1,0 +1,189 @@
+"""(P.1) and (P.2) against plain implementations at 60 digits."""
+
+import re
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tightrope.bounds import kl_inverse_lower, pac_bayes_kl, split_kl
+
+EXCESS = 1e-9
+SPLIT = {"kl": 1.0, "n": 100, "delta": 0.05, "low": -0.5, "high": 1.0, "mu": 0.0}
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(20250102)
+
+
+@pytest.fixture(autouse=True)
+def sixty_digits():
+    with mp.workdps(60):
+        yield
+
+
+def inverse(q, budget, limit):
+    """The p between q and `limit` at which kl(q || p) reaches the budget, by bisection."""
+    inner, outer = q, mp.mpf(limit)
+    for _ in range(150):
+        p = (inner + outer) / 2
+        kl = q * mp.log(q / p) if q > 0 else 0
+        kl += (1 - q) * mp.log((1 - q) / (1 - p)) if q < 1 else 0
+        inner, outer = (inner, p) if kl > budget else (p, outer)
+    return outer
+
+
+def exact_pac_bayes_kl(risk, kl, n, delta):
+    """(P.1)."""
+    risk, kl, n, delta = map(mp.mpf, (risk, kl, n, delta))
+    return inverse(risk, (kl + mp.log(2 * mp.sqrt(n) / delta)) / n, limit=1)
+
+
+def exact_split_kl(plus, minus, kl, n, delta, low, high, mu):
+    """(P.2)."""
+    plus, minus, kl, n, delta, low, high, mu = map(
+        mp.mpf, (plus, minus, kl, n, delta, low, high, mu)
+    )
+    budget = (kl + mp.log(4 * mp.sqrt(n) / delta)) / n
+    above = (high - mu) * inverse(plus / (high - mu), budget, limit=1) if mu < high else 0
+    below = (mu - low) * inverse(minus / (mu - low), budget, limit=0) if mu > low else 0
+    return mu + above - below
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 100, 10_000])
+@pytest.mark.parametrize("kl", [0.0, 0.3, 50.0])
+def test_pac_bayes_kl_is_the_exact_value_rounded_up(n, kl, rng):
+    """(P.1)."""
+    for risk in [0.0, 1e-12, 1.0, *rng.random(3)]:
+        delta = float(10 ** rng.uniform(-6, -0.1))
+        bound = pac_bayes_kl(risk, kl=kl, n=n, delta=delta)
+        assert 0 <= bound - exact_pac_bayes_kl(risk, kl, n, delta) < EXCESS, (risk, delta)
+
+
+@pytest.mark.parametrize(("low", "high"), [(-0.5, 1.0), (0.0, 1.0), (-0.3, 0.1), (2.0, 5.0)])
+@pytest.mark.parametrize("place", [0.0, 1 / 3, 0.7, 1.0])
+def test_split_kl_is_the_exact_value_rounded_up(low, high, place, rng):
+    """(P.2), mu from one end of the interval to the other."""
+    mu = min(low + place * (high - low), high)
+    for share_plus, share_minus in [(0, 0), (0, 1), (1, 0), *rng.dirichlet([1, 1, 1], 4)[:, :2]]:
+        plus, minus = float(share_plus) * (high - mu), float(share_minus) * (mu - low)
+        n, delta = int(rng.integers(1, 3000)), float(10 ** rng.uniform(-6, -0.1))
+        case = {"kl": float(rng.exponential(5)), "n": n, "delta": delta}
+        case |= {"low": low, "high": high, "mu": mu}
+        excess = split_kl(plus, minus, **case) - exact_split_kl(plus, minus, **case)
+        assert 0 <= excess < EXCESS * (high - low), (plus, minus, case)
+
+
+@settings(deadline=None, derandomize=True)
+@given(
+    share=st.floats(0, 1),
+    low=st.floats(-10, 10),
+    width=st.floats(0.01, 10),
+    kl=st.floats(0, 100),
+    n=st.integers(1, 10_000),
+    delta=st.floats(1e-6, 0.999),
+)
+def test_split_at_the_low_end_is_the_rescaled_kl_bound_at_half_delta(
+    share, low, width, kl, n, delta
+):
+    """Section P: with mu = a the second part vanishes. Each side may carry its own excess."""
+    high = low + width
+    plus = share * (high - low)
+    split = split_kl(plus, 0.0, kl=kl, n=n, delta=delta, low=low, high=high, mu=low)
+    plain = pac_bayes_kl(share, kl=kl, n=n, delta=delta / 2)
+    assert split == pytest.approx(low + (high - low) * plain, abs=2 * EXCESS * (high - low))
+
+
+def test_split_at_the_high_end_keeps_only_the_subtracted_lower_bound():
+    """mu = b in (P.2): b - (b - a) kl^{-1,-}."""
+    case = SPLIT | {"mu": 1.0}
+    budget = (1 + np.log(4 * np.sqrt(100) / 0.05)) / 100
+    expected = 1 - 1.5 * kl_inverse_lower(0.9 / 1.5, budget)
+    assert split_kl(0.0, 0.9, **case) == pytest.approx(expected, abs=EXCESS)
+
+
+def test_closed_form_at_empirical_risk_zero():
+    """1 - (delta / (2 sqrt n))^(1/n) e^(-KL/n)."""
+    n, kl, delta = 400, 3.0, 0.025
+    expected = 1 - (delta / (2 * np.sqrt(n))) ** (1 / n) * np.exp(-kl / n)
+    assert pac_bayes_kl(0.0, kl=kl, n=n, delta=delta) == pytest.approx(expected, rel=1e-12)
+
+
+def test_infinite_divergence_gives_the_vacuous_bound():
+    """1 exactly for (P.1); the top of the interval, rounded up, for (P.2)."""
+    assert pac_bayes_kl(0.1, kl=np.inf, n=100, delta=0.05) == 1
+    vacuous = split_kl(0.1, 0.2, **SPLIT | {"kl": np.inf})
+    assert 0 <= vacuous - 1.0 < 1e-14
+
+
+def test_arrays_give_the_same_as_a_loop(rng):
+    risk, kl = rng.random((4, 1)), rng.exponential(size=3)
+    table = pac_bayes_kl(risk, kl=kl, n=50, delta=0.05)
+    assert table.shape == (4, 3)
+    plus, minus, mu = rng.random((4, 1)) / 4, rng.random(3) / 4, np.array([-0.2, 0.0, 0.3])
+    split = split_kl(plus, minus, **SPLIT | {"mu": mu})
+    for i, j in np.ndindex(4, 3):
+        one = pac_bayes_kl(risk[i, 0], kl=kl[j], n=50, delta=0.05)
+        assert table[i, j] == pytest.approx(one, rel=1e-12)
+        one = split_kl(plus[i, 0], minus[j], **SPLIT | {"mu": mu[j]})
+        assert isinstance(one, np.float64)
+        assert split[i, j] == pytest.approx(one, rel=1e-12)
+
+
+def test_the_constant_of_the_theorem_holds_for_every_n():
+    """xi(n) <= 2 sqrt(n) from n = 1 (with equality) on; Maurer's proof starts at n = 8."""
+    for n in range(1, 201):
+        xi = mp.fsum(
+            mp.binomial(n, k) * (mp.mpf(k) / n) ** k * (1 - mp.mpf(k) / n) ** (n - k)
+            for k in range(n + 1)
+        )
+        assert mp.sqrt(n) <= xi <= 2 * mp.sqrt(n), n
+
+
+@pytest.mark.parametrize(
+    ("argument", "value", "allowed", "found"),
+    [
+        ("empirical_risk", 1.01, "in [0, 1]", "1.01"),
+        ("empirical_risk", np.nan, "in [0, 1]", "nan"),
+        ("kl", -1e-9, "in [0, inf]", "-1e-09"),
+        ("kl", [0.0, np.nan], "in [0, inf]", "nan at index 1"),
+        ("n", 0, "a whole number of at least 1", "0.0"),
+        ("n", 10.5, "a whole number of at least 1", "10.5"),
+        ("n", np.inf, "a whole number of at least 1", "inf"),
+        ("delta", 0.0, "in (0, 1)", "0.0"),
+        ("delta", 1.0, "in (0, 1)", "1.0"),
+        ("delta", "0.05", "real numbers", "'0.05'"),
+    ],
+)
+def test_bad_arguments_of_pac_bayes_kl(argument, value, allowed, found):
+    case = {"empirical_risk": 0.1, "kl": 1.0, "n": 100, "delta": 0.05} | {argument: value}
+    with pytest.raises(ValueError, match=re.escape(f"{argument} must be {allowed}, found {found}")):
+        pac_bayes_kl(**case)
+
+
+@pytest.mark.parametrize(
+    ("argument", "value", "allowed", "found"),
+    [
+        ("mean_plus", 1.01, "in [0, high - mu]", "1.01"),
+        ("mean_plus", -0.1, "in [0, high - mu]", "-0.1"),
+        ("mean_minus", 0.51, "in [0, mu - low]", "0.51"),
+        ("mean_minus", np.nan, "in [0, mu - low]", "nan"),
+        ("kl", -1.0, "in [0, inf]", "-1.0"),
+        ("n", 0, "a whole number of at least 1", "0.0"),
+        ("delta", 2.0, "in (0, 1)", "2.0"),
+        ("low", -np.inf, "in [-1e+300, 1e+300]", "-inf"),
+        ("low", np.nan, "in [-1e+300, 1e+300]", "nan"),
+        ("high", -0.5, "above low and at most 1e+300", "-0.5"),
+        ("high", np.inf, "above low and at most 1e+300", "inf"),
+        ("mu", 1.5, "in [low, high]", "1.5"),
+        ("mu", [0.0, -0.6], "in [low, high]", "-0.6 at index 1"),
+        ("mu", 1j, "real numbers", "1j"),
+    ],
+)
+def test_bad_arguments_of_split_kl(argument, value, allowed, found):
+    case = {"mean_plus": 0.1, "mean_minus": 0.1} | SPLIT | {argument: value}
+    with pytest.raises(ValueError, match=re.escape(f"{argument} must be {allowed}, found {found}")):
+        split_kl(**case)
