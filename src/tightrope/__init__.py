@@ -1,7 +1,43 @@
-"""tightrope: tight, honest risk certificates for reinforcement-learning policies."""
+"""tightrope: tight, honest risk certificates for reinforcement-learning policies.
 
+>>> import tightrope as tr
+>>> # episodes = tr.collect(policy, "Hopper-v4", episodes=110, seed=0)
+>>> # certificate = tr.certify(episodes, scheme="rec-6", unit="step")
+>>> # print(certificate)
+"""
+
+import importlib
 from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from tightrope.certificates import Certificate, certify, verify
+    from tightrope.rollouts import Episodes, collect, load_episodes
+
+__all__ = [
+    "Certificate",
+    "Episodes",
+    "__version__",
+    "certify",
+    "collect",
+    "load_episodes",
+    "verify",
+]
 
 __version__ = version("tightrope")
+
+# Loaded on first use, so that `import tightrope` and the command start at once.
+_HOMES = {
+    "Certificate": "tightrope.certificates",
+    "certify": "tightrope.certificates",
+    "verify": "tightrope.certificates",
+    "Episodes": "tightrope.rollouts",
+    "collect": "tightrope.rollouts",
+    "load_episodes": "tightrope.rollouts",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'tightrope' has no attribute {name!r}")

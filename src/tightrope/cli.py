@@ -9,7 +9,7 @@ import sys
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 import tyro
 from tyro.conf import Positional
@@ -91,7 +91,170 @@ class Collect:
         return 0
 
 
-_VERBS: dict[str, Any] = {"collect": Collect}
+@dataclass(frozen=True)
+class Certify:
+    """Certify how wrong predictions of a policy's return can be on new episodes."""
+
+    source: Positional[str | None] = None
+    """A policy (as for collect; rolled out here) or recorded episodes (.safetensors, .npz, .hdf5, a
+    Minari id or folder)."""
+    env: str | None = None
+    """Id of the environment to roll a policy out in."""
+    out: Path | None = None
+    """New folder for certificate.json, predictor.safetensors and rollouts.safetensors; by default
+    certificate-SOURCE."""
+    demo: Flag = False
+    """Certify the policy that ships with the package."""
+    scheme: str = "rec-6"
+    """nonrec-noninf, nonrec-inf, rec-T (such as rec-2), holdout, or portions such as 10,20,70."""
+    unit: Literal["step", "episode"] = "step"
+    """What counts as independent: thinned steps (an assumption) or whole episodes."""
+    preset: Literal["paper", "tight"] = "tight"
+    """The paper's recipe for prior and fit, or ours."""
+    episodes: int | None = None
+    """Validation episodes; 100 for a policy, all that are left for a recording."""
+    test_episodes: int | None = None
+    """Test episodes, only compared with; 100 for a policy, none for a recording."""
+    pilot_episodes: int = 10
+    """Episodes that fix the return range and the observation scaling and are in no bound."""
+    return_range: tuple[float, float] | None = None
+    """Smallest and largest return, instead of the pilot's."""
+    delta: float | None = None
+    """Failure probability of the bound over the data; 0.025 by default."""
+    delta_prime: float | None = None
+    """Failure probability of the Monte Carlo draws; 0.01 by default."""
+    gamma: float = 0.99
+    """Discount factor, 1 for undiscounted returns."""
+    thin: int | None = None
+    """Keep every THIN-th step; by default what suits the environment."""
+    mc_passes: int | None = None
+    """Monte Carlo passes over the data; 20 by default."""
+    sampling: Literal["local", "weights"] = "local"
+    """Local reparameterisation, or one weight draw per pass (Bayes by backprop)."""
+    fail_below: float | None = None
+    """Also bound the probability that an episode returns less than this, undiscounted."""
+    seed: int = 0
+    """Root of all randomness: episodes, fits and draws."""
+    workers: int | None = None
+    """Worker processes of the roll-out; by default one per core."""
+    normalize: Path | None = None
+    """Observation statistics of an SB3 policy, as for collect."""
+    trust: Flag = False
+    """Allow loading files that execute code."""
+    sample: Flag = False
+    """Draw actions from the policy's distribution instead of taking its mode."""
+    json: Flag = False
+    """Print the certificate as JSON on standard output, and nothing else there."""
+
+    def run(self) -> int:
+        """Collect or load, certify, write, print."""
+        import dataclasses
+        import json
+
+        from tightrope.certificates import Options, certify, write
+
+        source, env = self._subject()
+        stem = Path(source.rpartition(":")[2] or source).stem
+        out = self.out or Path(f"certificate-{stem}")
+        if out.exists():
+            raise InputError(f"expected a new folder, found {str(out)!r} already there: give --out")
+        recorded, counts = self._prepare(source, env)
+        given = {
+            name: value
+            for name in ("delta", "delta_prime", "mc_passes", "thin", "return_range", "fail_below")
+            if (value := getattr(self, name)) is not None
+        }
+        options = Options(
+            **given,
+            **counts,
+            scheme=self.scheme,
+            unit=self.unit,
+            preset=self.preset,
+            gamma=self.gamma,
+            sampling=self.sampling,
+            seed=self.seed,
+        )
+        episodes = recorded()
+        certificate = certify(episodes, progress=True, **dataclasses.asdict(options))
+        certificate = write(certificate, out)
+        if self.json:
+            print(json.dumps(certificate.to_json(), indent=1))
+        else:
+            print(certificate)
+            print(f"\nWritten to {out}; check it with: tightrope verify {out}")
+        return 0
+
+    def _subject(self) -> tuple[str, str | None]:
+        if self.demo:
+            if self.source is not None or self.env is not None:
+                raise InputError("expected --demo alone, found a source or --env beside it")
+            from tightrope import demo
+
+            return str(demo.policy_path()), demo.ENVIRONMENT
+        if self.source is None:
+            raise InputError("expected a policy or recorded episodes, or --demo, found neither")
+        return self.source, self.env
+
+    def _prepare(self, source: str, env: str | None) -> tuple[Any, dict[str, Any]]:
+        """How to get the episodes, and how many are for what; checked before anything long."""
+        from tightrope.rollouts import collect, is_recording, load_episodes
+
+        pilot = self.pilot_episodes
+        if is_recording(source):
+            if env is not None:
+                raise InputError(f"expected no --env for recorded episodes, found {env!r}")
+            episodes = load_episodes(source)
+            tests = self.test_episodes or 0
+            return lambda: episodes, {
+                "pilot_episodes": pilot,
+                "episodes": self.episodes,
+                "test_episodes": tests,
+            }
+        if env is None:
+            raise InputError(f"expected --env ID to roll the policy {source!r} out in, found none")
+        validation = 100 if self.episodes is None else self.episodes
+        tests = 100 if self.test_episodes is None else self.test_episodes
+        if min(pilot, tests) < 0 or validation < 1:
+            raise InputError(
+                f"expected at least 1 validation episode and no negative numbers, found {pilot} "
+                f"pilot, {validation} validation and {tests} test episodes"
+            )
+        counts = {"pilot_episodes": pilot, "episodes": validation, "test_episodes": tests}
+        return lambda: collect(
+            source,
+            env,
+            pilot + validation + tests,
+            self.seed,
+            workers=self.workers,
+            normalize=self.normalize,
+            trust=self.trust,
+            sample=self.sample,
+            progress=True,
+        ), counts
+
+
+@dataclass(frozen=True)
+class Verify:
+    """Recompute every number of a certificate from the files beside it."""
+
+    folder: Positional[Path]
+    """Folder that certify wrote."""
+
+    def run(self) -> int:
+        """Exit code 0 if all agrees, 1 with a list of what does not."""
+        from tightrope.certificates import verify
+
+        problems = verify(self.folder)
+        for problem in problems:
+            print(problem)
+        if problems:
+            print(f"NOT verified: {len(problems)} disagreements in {self.folder}")
+            return 1
+        print(f"verified: every number in {self.folder} follows from its files")
+        return 0
+
+
+_VERBS: dict[str, Any] = {"certify": Certify, "collect": Collect, "verify": Verify}
 
 
 def main(arguments: list[str] | None = None) -> int:

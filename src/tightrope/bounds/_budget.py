@@ -24,4 +24,5 @@ def pac_bayes_budget(
     r""":math:`(\mathrm{KL} + \ln(2 s \sqrt n/\delta))/n` for s statements at once (P.1, P.2)."""
     kl = inside("kl", kl, 0, np.inf, "in [0, inf]")
     n, delta = counts("n", n), failure_probability("delta", delta)
-    return (kl + np.log(2 * statements * np.sqrt(n)) - np.log(delta)) / n * ROUND_UP
+    nats = kl + np.log(2 * statements * np.sqrt(n)) - np.log(delta)
+    return np.asarray(nats / n * ROUND_UP)

@@ -1,5 +1,36 @@
-"""Step iv: certificates. So far: the ledger of failure probabilities."""
+"""Step iv: schemes, bounds from posteriors, the certificate, and its verification."""
 
-from tightrope.certificates.ledger import Entry, Ledger, recursive_ledger
+from tightrope.certificates.certificate import Certificate, read, schema, write
+from tightrope.certificates.issue import certify, certify_many
+from tightrope.certificates.ledger import (
+    DELTA,
+    DELTA_PRIME,
+    Entry,
+    Ledger,
+    holdout_ledger,
+    recursive_ledger,
+)
+from tightrope.certificates.options import MC_PASSES, Options
+from tightrope.certificates.schemes import Scheme, portion_sizes, scheme
+from tightrope.certificates.verify import verify
 
-__all__ = ["Entry", "Ledger", "recursive_ledger"]
+__all__ = [
+    "DELTA",
+    "DELTA_PRIME",
+    "MC_PASSES",
+    "Certificate",
+    "Entry",
+    "Ledger",
+    "Options",
+    "Scheme",
+    "certify",
+    "certify_many",
+    "holdout_ledger",
+    "portion_sizes",
+    "read",
+    "recursive_ledger",
+    "schema",
+    "scheme",
+    "verify",
+    "write",
+]

@@ -12,7 +12,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-__all__ = ["DELTA", "DELTA_PRIME", "Entry", "Ledger", "Source", "recursive_ledger"]
+__all__ = [
+    "DELTA",
+    "DELTA_PRIME",
+    "Entry",
+    "Ledger",
+    "Source",
+    "holdout_ledger",
+    "recursive_ledger",
+]
 
 DELTA = 0.025  # the paper's choices
 DELTA_PRIME = 0.01
@@ -50,10 +58,10 @@ class Ledger:
             raise ValueError(
                 f"delta + delta_prime must be below 1, found {self.delta!r} + {self.delta_prime!r}"
             )
-        statements = [entry.statement for entry in self.entries]
-        for statement in statements:
-            if statements.count(statement) > 1:
-                raise ValueError(f"statements must differ, found {statement!r} twice")
+        keys = [(entry.statement, entry.source) for entry in self.entries]
+        for statement, source in keys:
+            if keys.count((statement, source)) > 1:
+                raise ValueError(f"statements must differ, found {statement!r} twice in {source}")
         for entry in self.entries:
             if entry.source not in ("delta", "delta_prime"):
                 raise ValueError(f"source must be 'delta' or 'delta_prime', found {entry.source!r}")
@@ -70,22 +78,26 @@ class Ledger:
         return float(1 - Fraction(self.delta) - Fraction(self.delta_prime))
 
     def failure(self, statement: str) -> float:
-        """The failure probability of one statement, rounded down.
+        """The failure probability of one statement, from all its sources, rounded down.
 
         Raises:
             ValueError: there is no such statement.
         """
-        for entry in self.entries:
-            if entry.statement == statement:
-                return _rounded_down(entry.share * Fraction(getattr(self, entry.source)))
-        known = ", ".join(repr(entry.statement) for entry in self.entries)
-        raise ValueError(f"statement must be one of {known}, found {statement!r}")
+        shares = [
+            e.share * Fraction(getattr(self, e.source))
+            for e in self.entries
+            if e.statement == statement
+        ]
+        if not shares:
+            known = ", ".join(repr(entry.statement) for entry in self.entries)
+            raise ValueError(f"statement must be one of {known}, found {statement!r}")
+        return _rounded_down(sum(shares, Fraction(0)))
 
     def __str__(self) -> str:
         width = max((len(entry.statement) for entry in self.entries), default=0)
         lines = [
             f"{entry.statement:<{width}}  {entry.source:<11}  x {entry.share!s:<5}"
-            f"  = {self.failure(entry.statement):.6g}"
+            f"  = {float(entry.share * Fraction(getattr(self, entry.source))):.6g}"
             for entry in self.entries
         ]
         return "\n".join([*lines, f"confidence 1 - delta - delta_prime = {self.confidence:.6g}"])
@@ -113,6 +125,20 @@ def recursive_ledger(
         if value < 1 or value != int(value):
             raise ValueError(f"{name} must be a whole number of at least 1, found {value!r}")
     return Ledger(delta, delta_prime, tuple(_recursive_entries(portions, candidates)))
+
+
+def holdout_ledger(
+    *, delta: float = DELTA, delta_prime: float = DELTA_PRIME, shared_draws: bool = False
+) -> Ledger:
+    """The ledger of a hold-out bound, Eq. (L.3).
+
+    With a fresh draw for every row, one statement covers data and draws and gets everything; with
+    one weight draw per pass, the draws are a statement of their own.
+    """
+    draws = "hold-out: draws" if shared_draws else "hold-out: risk"
+    one = Fraction(1)
+    entries = (Entry("hold-out: risk", "delta", one), Entry(draws, "delta_prime", one))
+    return Ledger(delta, delta_prime, entries)
 
 
 def _recursive_entries(portions: int, candidates: int) -> Iterable[Entry]:

@@ -1,0 +1,60 @@
+"""Writing files whole or not at all, and telling them apart by their digests."""
+
+import contextlib
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from tightrope.errors import InputError
+
+__all__ = ["refuse_to_overwrite", "sha256", "write_atomically"]
+
+
+def refuse_to_overwrite(path: Path) -> None:
+    """Raise InputError if something already has the name `path`."""
+    if path.exists() or path.is_symlink():
+        raise InputError(f"expected a new name, found {str(path)!r} already there: choose another")
+
+
+def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
+    """Let `write` fill a temporary file beside `path`, then give it that name in one step.
+
+    Raises:
+        InputError: `path` exists (also if it appeared while writing) or cannot be written.
+    """
+    refuse_to_overwrite(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(
+            dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix
+        )
+    except OSError as error:
+        raise InputError(f"cannot write {str(path)!r}: {error.strerror}") from None
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        write(temporary)
+        with temporary.open("rb") as stream:
+            os.fsync(stream.fileno())
+        os.chmod(temporary, 0o644)
+        os.link(temporary, path)  # unlike rename, fails if the name was taken meanwhile
+    except FileExistsError:
+        refuse_to_overwrite(path)
+        raise
+    except OSError as error:
+        raise InputError(f"cannot write {str(path)!r}: {error.strerror}") from None
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            temporary.unlink()
+
+
+def sha256(*paths: Path) -> str:
+    """Hexadecimal SHA-256 of the contents of the files, one after the other."""
+    digest = hashlib.sha256()
+    for path in paths:
+        with path.open("rb") as stream:
+            while chunk := stream.read(1 << 20):
+                digest.update(chunk)
+    return digest.hexdigest()

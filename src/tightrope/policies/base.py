@@ -1,0 +1,131 @@
+"""What a policy is to the rest of the house: a function of a block of observations."""
+
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightrope.errors import InputError
+
+__all__ = ["BLOCK", "Policy", "act_in_blocks", "check_actions", "check_fit", "rows_are_stable"]
+
+# Every call of a policy gets exactly this many rows. Matrix products may round differently for
+# different numbers of rows; with one shape, an episode does not depend on its neighbours.
+BLOCK = 16
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """A frozen policy.
+
+    Attributes:
+        name: what it is, for a person.
+        digest: SHA-256 of the files it came from, or None for an object in memory.
+        deterministic: whether the same observation always gives the same action.
+        noise_size: standard normal numbers that one action is made from; 0 for a deterministic
+            policy, and for one that draws from a generator of its own (whose episodes then
+            cannot be repeated).
+    """
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def digest(self) -> str | None: ...  # noqa: D102
+    @property
+    def deterministic(self) -> bool: ...  # noqa: D102
+    @property
+    def noise_size(self) -> int: ...  # noqa: D102
+
+    def act(self, observations: NDArray[np.float32], noise: NDArray[np.float32]) -> NDArray[Any]:
+        """Actions of shape (batch, ...) for observations (batch, features).
+
+        `noise` has shape (batch, noise_size); each row of the result may depend on its own rows
+        of the arguments only.
+        """
+        ...
+
+
+def act_in_blocks(
+    policy: Policy,
+    observations: NDArray[np.float32],
+    noise: NDArray[np.float32],
+    *,
+    block: int = BLOCK,
+) -> NDArray[Any]:
+    """Actions for any number of rows, by calls of exactly `block` rows (the last one repeated)."""
+    rows = len(observations)
+    padding = -rows % block
+    if padding:
+        observations = np.concatenate([observations, np.repeat(observations[-1:], padding, axis=0)])
+        noise = np.concatenate([noise, np.repeat(noise[-1:], padding, axis=0)])
+    parts = []
+    for start in range(0, rows + padding, block):
+        part = np.asarray(
+            policy.act(observations[start : start + block], noise[start : start + block])
+        )
+        if part.shape[:1] != (block,):
+            raise InputError(
+                f"expected {block} actions for {block} observations, found an array of shape "
+                f"{part.shape} from {policy.name}: a policy maps (batch, ...) to (batch, ...)"
+            )
+        parts.append(part)
+    return np.concatenate(parts)[:rows] if len(parts) > 1 else parts[0][:rows]
+
+
+def rows_are_stable(policy: Policy, features: int, *, block: int = BLOCK) -> bool:
+    """Whether an action's bits depend neither on its row in the block nor on the other rows."""
+    rng = np.random.default_rng(0)
+    for _ in range(4):
+        observations = rng.standard_normal((block, features), dtype=np.float32)
+        noise = rng.standard_normal((block, policy.noise_size), dtype=np.float32)
+        reference = np.asarray(policy.act(observations, noise))
+        order = rng.permutation(block)
+        if not np.array_equal(
+            np.asarray(policy.act(observations[order], noise[order])), reference[order]
+        ):
+            return False
+        kept = rng.random(block) < 0.5
+        other = np.where(kept[:, None], observations, rng.standard_normal(observations.shape))
+        again = np.asarray(policy.act(other.astype(np.float32), noise))
+        if not np.array_equal(again[kept], reference[kept]):
+            return False
+    return True
+
+
+def check_actions(policy: Policy, actions: NDArray[Any], space: Any) -> None:
+    """Raise InputError unless every action lies in the environment's action space."""
+    import gymnasium as gym
+
+    if isinstance(space, gym.spaces.Discrete):
+        fits = actions.shape[1:] == () and actions.dtype.kind in "iu"
+        inside = fits and bool(((actions >= space.start) & (actions < space.start + space.n)).all())
+    else:
+        fits = actions.shape[1:] == space.shape and actions.dtype.kind in "iuf"
+        slack = 1e-6  # of a float32 that was stretched to the bounds
+        inside = fits and bool(
+            ((actions >= space.low - slack) & (actions <= space.high + slack)).all()
+        )
+    if inside:
+        return
+    found = f"shape {actions.shape[1:]} of {actions.dtype}"
+    if fits:
+        found = f"values from {actions.min()} to {actions.max()} (NaN is outside, too)"
+    raise InputError(f"expected actions in {space}, found {found} from the policy {policy.name}")
+
+
+def check_fit(policy: Policy, env: Any) -> None:
+    """Try the policy on a block of zeros; raise InputError if it is for other spaces."""
+    features = env.observation_space.shape[0]
+    observations = np.zeros((BLOCK, features), np.float32)
+    noise = np.zeros((BLOCK, policy.noise_size), np.float32)
+    try:
+        actions = act_in_blocks(policy, observations, noise)
+    except InputError:
+        raise
+    except Exception as error:  # whatever the user's own code raises
+        line = " ".join(str(error).split())[:160]
+        raise InputError(
+            f"expected a policy for the observations {env.observation_space}, but {policy.name} "
+            f"cannot act on them ({type(error).__name__}: {line}): is it for another environment?"
+        ) from error
+    check_actions(policy, actions, env.action_space)

@@ -1,0 +1,107 @@
+"""A feed-forward policy evaluated in numpy: no torch, no pickle, fast to load and to call."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["ACTIVATIONS", "Head", "MLPPolicy", "Normalizer"]
+
+Floats = NDArray[np.float32]
+Head = Literal["squashed", "clipped", "discrete"]
+
+ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
+    "ReLU": lambda x: np.maximum(x, 0.0, out=x),
+    "Tanh": lambda x: np.tanh(x, out=x),
+    "ELU": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0.0))),
+    "LeakyReLU": lambda x: np.where(x > 0, x, np.float32(1e-2) * x),
+}
+
+
+@dataclass(frozen=True)
+class Normalizer:
+    """Observation statistics frozen at the end of training: clip((x - mean) / scale)."""
+
+    mean: Floats
+    scale: Floats
+    clip: float
+
+    def __call__(self, observations: Floats) -> Floats:
+        """Scaled observations."""
+        return np.asarray(np.clip((observations - self.mean) / self.scale, -self.clip, self.clip))
+
+
+@dataclass(frozen=True, repr=False)
+class MLPPolicy:
+    """Hidden layers, an output layer, and what turns its output into actions.
+
+    Attributes:
+        name: what it is, for a person.
+        digest: SHA-256 of the files it came from.
+        weights: one (inputs, outputs) matrix per layer, the output layer last.
+        biases: one (outputs,) vector per layer.
+        activation: a key of ACTIVATIONS, applied after each hidden layer.
+        head: ``squashed`` (tanh, then stretched to the action's bounds; SAC, TD3), ``clipped`` to
+            the bounds (PPO) or ``discrete`` (the largest logit).
+        low: lower bounds of the action; empty for discrete actions.
+        high: upper bounds of the action; empty for discrete actions.
+        normalizer: applied to observations first, if any.
+        log_std: a (weights, bias) layer on the last hidden one, or (None, constant); None for a
+            deterministic policy. With it the policy samples.
+    """
+
+    name: str
+    digest: str | None
+    weights: tuple[Floats, ...]
+    biases: tuple[Floats, ...]
+    activation: str
+    head: Head
+    low: Floats
+    high: Floats
+    normalizer: Normalizer | None = None
+    log_std: tuple[Floats | None, Floats] | None = None
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether the policy acts by its mean, or samples."""
+        return self.log_std is None
+
+    @property
+    def noise_size(self) -> int:
+        """Standard normals needed for one action: one per output if the policy samples."""
+        return 0 if self.log_std is None else int(self.biases[-1].shape[0])
+
+    def act(self, observations: Floats, noise: Floats) -> NDArray[Any]:
+        """Actions for a block of observations."""
+        hidden = observations if self.normalizer is None else self.normalizer(observations)
+        activate = ACTIVATIONS[self.activation]
+        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
+            hidden = activate(hidden @ weight + bias)  # (batch, width)
+        output = hidden @ self.weights[-1] + self.biases[-1]  # (batch, actions)
+        if self.head == "discrete":
+            if self.log_std is not None:  # Gumbel trick on uniforms made from the normals
+                output = output - np.log(-np.log(_uniform(noise)))
+            return np.asarray(output.argmax(axis=1), dtype=np.int64)
+        if self.log_std is not None:
+            weight_or_none, log_std = self.log_std
+            if weight_or_none is not None:  # SAC: depends on the state, limited to [-20, 2]
+                log_std = np.clip(hidden @ weight_or_none + log_std, -20.0, 2.0)
+            output = output + np.exp(log_std) * noise
+        if self.head == "squashed":
+            half = np.float32(0.5) * (self.high - self.low)
+            output = self.low + half * (np.tanh(output) + np.float32(1.0))
+        return np.asarray(np.clip(output, self.low, self.high))
+
+    def __repr__(self) -> str:
+        sizes = [self.weights[0].shape[0], *(w.shape[1] for w in self.weights)]
+        return (
+            f"MLPPolicy({self.name}, {' x '.join(map(str, sizes))}, {self.activation}, {self.head})"
+        )
+
+
+def _uniform(noise: Floats) -> NDArray[np.float64]:
+    from scipy.special import ndtr
+
+    return np.clip(ndtr(noise.astype(np.float64)), 1e-300, 1 - 1e-16)

@@ -1,0 +1,118 @@
+"""Policies that are Python objects: SB3's `predict`, torch modules, plain callables."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightrope.errors import InputError
+from tightrope.policies.base import Policy
+from tightrope.policies.mlp import Normalizer
+
+__all__ = ["CallablePolicy", "ModulePolicy", "PredictPolicy", "as_policy"]
+
+
+@dataclass(frozen=True)
+class PredictPolicy:
+    """Anything with SB3's `predict(observations, deterministic=...) -> (actions, state)`."""
+
+    predictor: Any
+    name: str
+    digest: str | None = None
+    deterministic: bool = True
+    normalizer: Normalizer | None = None
+    noise_size: int = 0
+
+    def act(self, observations: NDArray[np.float32], noise: NDArray[np.float32]) -> NDArray[Any]:
+        """Actions for a block of observations."""
+        if self.normalizer is not None:
+            observations = self.normalizer(observations)
+        actions, _ = self.predictor.predict(observations, deterministic=self.deterministic)
+        return np.asarray(actions)
+
+
+@dataclass(frozen=True)
+class ModulePolicy:
+    """A torch module from observations to actions."""
+
+    module: Any
+    name: str
+    digest: str | None = None
+    deterministic: bool = True
+    noise_size: int = 0
+
+    def act(self, observations: NDArray[np.float32], noise: NDArray[np.float32]) -> NDArray[Any]:
+        """Actions for a block of observations."""
+        import torch
+
+        with torch.inference_mode():
+            actions = self.module(torch.from_numpy(np.ascontiguousarray(observations)))
+        if not isinstance(actions, torch.Tensor):
+            raise InputError(
+                f"expected one tensor of actions, found {type(actions).__name__} from {self.name}"
+            )
+        return np.asarray(actions.numpy())
+
+
+@dataclass(frozen=True)
+class CallablePolicy:
+    """A function from observations (batch, features) to actions (batch, ...)."""
+
+    function: Any
+    name: str
+    digest: str | None = None
+    deterministic: bool = True
+    noise_size: int = 0
+
+    def act(self, observations: NDArray[np.float32], noise: NDArray[np.float32]) -> NDArray[Any]:
+        """Actions for a block of observations."""
+        return np.asarray(self.function(observations))
+
+
+def as_policy(
+    source: Any, *, name: str | None = None, digest: str | None = None, sample: bool = False
+) -> Policy:
+    """A Python object as a policy: a Policy, `predict`, a torch module, or a callable.
+
+    An SB3 algorithm trained behind a VecNormalize keeps its normalisation: without it another
+    policy would be certified.
+
+    Raises:
+        InputError: the object is none of these, or cannot sample.
+    """
+    if isinstance(source, Policy):
+        return source
+    name = name or getattr(source, "__name__", None) or type(source).__name__
+    if hasattr(source, "predict"):
+        normalizer = _attached_normalizer(source)
+        # The policy of an SB3 algorithm predicts alike and travels without its environment.
+        predictor = source.policy if hasattr(source, "policy") else source
+        return PredictPolicy(predictor, name, digest, not sample, normalizer)
+    if sample:
+        raise InputError(
+            f"expected a policy that can sample for --sample, found {name}: only SB3 policies can"
+        )
+    if _is_torch_module(source):
+        return ModulePolicy(source.eval(), name, digest)
+    if callable(source):
+        return CallablePolicy(source, name, digest)
+    raise InputError(
+        f"expected a policy (with predict, a torch module or a callable), found {source!r}"
+    )
+
+
+def _attached_normalizer(algorithm: Any) -> Normalizer | None:
+    find = getattr(algorithm, "get_vec_normalize_env", None)
+    wrapper = find() if find is not None else None
+    if wrapper is None or not wrapper.norm_obs:
+        return None
+    scale = np.sqrt(wrapper.obs_rms.var + wrapper.epsilon).astype(np.float32)
+    return Normalizer(wrapper.obs_rms.mean.astype(np.float32), scale, float(wrapper.clip_obs))
+
+
+def _is_torch_module(source: Any) -> bool:
+    import sys
+
+    torch = sys.modules.get("torch")  # nothing is a torch module while torch is not loaded
+    return torch is not None and isinstance(source, torch.nn.Module)

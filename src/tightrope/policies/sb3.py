@@ -1,0 +1,215 @@
+"""Stable-Baselines3 zips, without executing anything that is inside them.
+
+An SB3 zip holds a JSON file `data`, whose larger values are pickles, and weights. Unpickling
+runs code, so the default path reads only plain JSON values and the weights (`weights_only`), and
+rebuilds the multilayer-perceptron policies of PPO, A2C, SAC, TD3 and DDPG. Everything else needs
+`trust=True`, which hands the file to SB3 itself.
+"""
+
+import importlib
+import io
+import json
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tightrope.errors import InputError
+from tightrope.files import sha256
+from tightrope.policies.base import Policy
+from tightrope.policies.mlp import ACTIVATIONS, Head, MLPPolicy, Normalizer
+from tightrope.policies.objects import PredictPolicy
+
+__all__ = ["load_sb3"]
+
+_ALGORITHMS = ("PPO", "A2C", "SAC", "TD3", "DDPG", "DQN")
+_TRUST = "pass --trust if you trust the file's author, since loading it then executes code"
+# policy_kwargs that change neither the actor's function nor how it is read here
+_HARMLESS = {
+    *("net_arch", "activation_fn", "use_sde", "log_std_init", "ortho_init", "n_critics"),
+    *("share_features_extractor", "optimizer_class", "optimizer_kwargs", "normalize_images"),
+}
+
+
+def load_sb3(path: Path, env: Any, *, normalize: Path | None, trust: bool, sample: bool) -> Policy:
+    """The policy in an SB3 zip, for the spaces of `env`; with `trust`, SB3 itself loads it.
+
+    Raises:
+        InputError: the file is damaged, holds a policy that cannot be rebuilt without
+            executing it, or does not fit the environment.
+    """
+    data, state = _read(path)
+    normalizer = None if normalize is None else _normalizer(normalize, trust)
+    digest = sha256(path) if normalize is None else sha256(path, normalize)
+    if trust:
+        name = _algorithm(data)
+        model = getattr(importlib.import_module("stable_baselines3"), name).load(path, device="cpu")
+        return PredictPolicy(model.policy, f"{path.name} ({name})", digest, not sample, normalizer)
+    activation = _activation(path, data)
+    layers, head, log_std = _actor(path, state)
+    weights = tuple(np.ascontiguousarray(state[f"{name}.weight"].T) for name in layers)
+    biases = tuple(state[f"{name}.bias"] for name in layers)
+    low, high = _bounds(env, head)
+    if sample and log_std is None:
+        raise InputError(f"{path.name} holds a deterministic policy: leave out --sample")
+    return MLPPolicy(
+        name=f"{path.name} ({_algorithm(data)})",
+        digest=digest,
+        weights=weights,
+        biases=biases,
+        activation=activation,
+        head=head,
+        low=low,
+        high=high,
+        normalizer=normalizer,
+        log_std=log_std if sample else None,
+    )
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            broken = archive.testzip()
+            if broken is not None:
+                raise InputError(f"{str(path)!r} is damaged at {broken!r}: save it again")
+            names = archive.namelist()
+            if "data" not in names or "policy.pth" not in names:
+                raise InputError(
+                    f"expected a Stable-Baselines3 zip with 'data' and 'policy.pth', "
+                    f"found {names[:6]} in {str(path)!r}"
+                )
+            data = json.loads(archive.read("data"))
+            weights = archive.read("policy.pth")
+    except (zipfile.BadZipFile, OSError, json.JSONDecodeError, EOFError) as error:
+        raise InputError(f"cannot read {str(path)!r} as an SB3 zip: {error}") from None
+    import torch
+
+    try:
+        state = torch.load(io.BytesIO(weights), map_location="cpu", weights_only=True)
+    except Exception as error:  # torch raises many kinds for a hostile or damaged file
+        line = " ".join(str(error).split())[:120]
+        raise InputError(f"cannot read the weights in {str(path)!r} safely: {line}") from None
+    return data, {name: tensor.float().numpy() for name, tensor in state.items()}
+
+
+def _algorithm(data: dict[str, Any]) -> str:
+    """SB3's name of the algorithm; its data do not say, but the policy's module does."""
+    match = re.match(r"stable_baselines3\.(\w+)\.", _policy_module(data))
+    if match is None or match.group(1).upper() not in _ALGORITHMS:
+        if match is None or match.group(1) != "common":
+            raise InputError(
+                f"expected a policy of {', '.join(_ALGORITHMS)}, found one from the module "
+                f"{_policy_module(data)!r}: give it as file.py:name instead"
+            )
+        return "PPO" if "clip_range" in data else "A2C"  # these two share their policy class
+    return match.group(1).upper()
+
+
+def _policy_module(data: dict[str, Any]) -> str:
+    """From the plain-text description that SB3 writes beside each pickle."""
+    described = data.get("policy_class")
+    return str(described.get("__module__", "")) if isinstance(described, dict) else ""
+
+
+def _activation(path: Path, data: dict[str, Any]) -> str:
+    kwargs = data.get("policy_kwargs") or {}
+    described = {key: value for key, value in kwargs.items() if not key.startswith(":")}
+    unknown = sorted(set(described) - _HARMLESS)
+    if unknown or data.get("use_sde"):
+        raise InputError(
+            f"cannot rebuild {path.name} without executing it (its policy uses "
+            f"{', '.join(unknown) or 'state-dependent exploration'}): {_TRUST}"
+        )
+    module = _policy_module(data)
+    if not module.startswith("stable_baselines3."):
+        raise InputError(
+            f"cannot rebuild {path.name} without executing it (policy class from "
+            f"{module or 'an unknown module'!r}): {_TRUST}"
+        )
+    default = "Tanh" if module == "stable_baselines3.common.policies" else "ReLU"
+    written = str(described.get("activation_fn", ""))
+    match = re.search(r"activation\.(\w+)'>", written)
+    name = match.group(1) if match else default
+    if (written and not match) or name not in ACTIVATIONS:
+        raise InputError(
+            f"expected an activation among {', '.join(ACTIVATIONS)}, found {written or name!r} in "
+            f"{path.name}: {_TRUST}"
+        )
+    return name
+
+
+def _actor(path: Path, state: dict[str, Any]) -> tuple[list[str], Head, Any]:
+    """Names of the actor's linear layers in order, its head, and its spread."""
+
+    def hidden(prefix: str) -> list[str]:
+        names = [
+            n.removesuffix(".weight") for n in state if re.fullmatch(rf"{prefix}\.\d+\.weight", n)
+        ]
+        return sorted(names, key=lambda name: int(name.rpartition(".")[2]))
+
+    used = [name for name in state if name.startswith(("features_extractor", "actor.features"))]
+    if used or any(np.ndim(state[n]) > 2 for n in state):
+        raise InputError(
+            f"cannot rebuild {path.name}: it has a learned feature extractor: {_TRUST}"
+        )
+    if "actor.mu.weight" in state:  # SAC
+        layers = [*hidden(r"actor\.latent_pi"), "actor.mu"]
+        spread = state["actor.log_std.weight"].T, state["actor.log_std.bias"]
+        return layers, "squashed", spread
+    if "actor.mu.0.weight" in state:  # TD3, DDPG
+        return hidden(r"actor\.mu"), "squashed", None
+    if "action_net.weight" in state:  # PPO, A2C
+        layers = [*hidden(r"mlp_extractor\.policy_net"), "action_net"]
+        if "log_std" in state:
+            return layers, "clipped", (None, state["log_std"])
+        return layers, "discrete", (None, np.zeros(0, np.float32))
+    raise InputError(
+        f"expected the weights of a PPO, A2C, SAC, TD3 or DDPG perceptron in {path.name}, found "
+        f"{sorted(state)[:4]}: {_TRUST}"
+    )
+
+
+def _bounds(env: Any, head: Head) -> tuple[Any, Any]:
+    import gymnasium as gym
+
+    box = isinstance(env.action_space, gym.spaces.Box)
+    if box == (head == "discrete"):
+        kind = "discrete" if head == "discrete" else "continuous"
+        raise InputError(
+            f"expected a policy for the actions {env.action_space}, found one with {kind} actions: "
+            "this policy is for another environment"
+        )
+    if not box:
+        return np.zeros(0, np.float32), np.zeros(0, np.float32)
+    return env.action_space.low.astype(np.float32), env.action_space.high.astype(np.float32)
+
+
+def _normalizer(path: Path, trust: bool) -> Normalizer:
+    """VecNormalize statistics: a pickle (with trust) or an .npz with mean, var, epsilon, clip."""
+    try:
+        if path.suffix == ".npz":
+            with np.load(path, allow_pickle=False) as arrays:
+                mean, variance = arrays["mean"], arrays["var"]
+                epsilon = float(arrays.get("epsilon", 1e-8))
+                clip = float(arrays.get("clip", 10.0))
+        elif trust:
+            import pickle
+
+            with path.open("rb") as stream:
+                saved = pickle.load(stream)
+            mean, variance = saved.obs_rms.mean, saved.obs_rms.var
+            epsilon, clip = float(saved.epsilon), float(saved.clip_obs)
+        else:
+            raise InputError(
+                f"{path.name} is a pickle: {_TRUST}; or put mean, var, epsilon and clip in an .npz"
+            )
+    except (OSError, KeyError, ValueError, AttributeError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(
+            f"cannot read observation statistics from {str(path)!r}: {error}"
+        ) from None
+    scale = np.sqrt(np.asarray(variance, np.float64) + epsilon)
+    return Normalizer(np.asarray(mean, np.float32), scale.astype(np.float32), clip)

@@ -1,0 +1,105 @@
+"""A perceptron policy as one .safetensors file: weights and a JSON header, nothing to unpickle."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tightrope.errors import InputError
+from tightrope.files import sha256, write_atomically
+from tightrope.policies.mlp import ACTIVATIONS, MLPPolicy, Normalizer
+
+__all__ = ["FORMAT", "load_mlp", "save_mlp", "stored_format"]
+
+FORMAT = "tightrope.policy/1"
+
+
+def save_mlp(policy: MLPPolicy, path: Path, *, environment: str, about: str = "") -> None:
+    """Write a policy to a new .safetensors file.
+
+    Raises:
+        InputError: the file exists or cannot be written.
+    """
+    from safetensors.numpy import save_file
+
+    arrays: dict[str, Any] = {"low": policy.low, "high": policy.high}
+    for index, (weight, bias) in enumerate(zip(policy.weights, policy.biases, strict=True)):
+        arrays[f"{index}.weight"], arrays[f"{index}.bias"] = weight, bias
+    if policy.normalizer is not None:
+        arrays["normalizer.mean"] = policy.normalizer.mean
+        arrays["normalizer.scale"] = policy.normalizer.scale
+        arrays["normalizer.clip"] = np.array([policy.normalizer.clip])
+    if policy.log_std is not None:
+        weight_or_none, spread = policy.log_std
+        arrays["log_std.bias"] = spread
+        if weight_or_none is not None:
+            arrays["log_std.weight"] = weight_or_none
+    header = {
+        "format": FORMAT,
+        "name": policy.name,
+        "activation": policy.activation,
+        "head": policy.head,
+        "environment": environment,
+        "about": about,
+    }
+    metadata = {"tightrope": json.dumps(header, sort_keys=True)}
+    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    write_atomically(path, lambda temporary: save_file(contiguous, temporary, metadata=metadata))
+
+
+def stored_format(path: Path) -> str | None:
+    """The tightrope format tag of a .safetensors file, or None if it has none or is damaged."""
+    from safetensors import safe_open
+
+    try:
+        with safe_open(path, framework="np") as archive:
+            tag = json.loads((archive.metadata() or {}).get("tightrope", "{}")).get("format")
+            return None if tag is None else str(tag)
+    except Exception:  # whatever the file is, it is not one of ours
+        return None
+
+
+def load_mlp(path: Path, *, sample: bool = False) -> MLPPolicy:
+    """Read a policy written by :func:`save_mlp`.
+
+    Raises:
+        InputError: the file is damaged or of another kind, or the policy cannot sample.
+    """
+    from safetensors import safe_open
+
+    if stored_format(path) != FORMAT:
+        raise InputError(f"expected the format {FORMAT}, found another in {str(path)!r}")
+    try:
+        with safe_open(path, framework="np") as archive:
+            header = json.loads(archive.metadata()["tightrope"])
+            arrays = {name: archive.get_tensor(name) for name in archive.keys()}  # noqa: SIM118
+        layers = sum(1 for name in arrays if name[0].isdigit() and name.endswith(".weight"))
+        normalizer = None
+        if "normalizer.mean" in arrays:
+            clip = float(arrays["normalizer.clip"][0])
+            normalizer = Normalizer(arrays["normalizer.mean"], arrays["normalizer.scale"], clip)
+        log_std = None
+        if "log_std.bias" in arrays:
+            log_std = arrays.get("log_std.weight"), arrays["log_std.bias"]
+        if header["activation"] not in ACTIVATIONS:
+            raise InputError(f"expected an activation among {', '.join(ACTIVATIONS)}")
+        if sample and log_std is None:
+            raise InputError(f"{path.name} holds a deterministic policy: leave out --sample")
+        return MLPPolicy(
+            name=header["name"],
+            digest=sha256(path),
+            weights=tuple(arrays[f"{index}.weight"] for index in range(layers)),
+            biases=tuple(arrays[f"{index}.bias"] for index in range(layers)),
+            activation=header["activation"],
+            head=header["head"],
+            low=arrays["low"],
+            high=arrays["high"],
+            normalizer=normalizer,
+            log_std=log_std if sample else None,
+        )
+    except InputError:
+        raise
+    except Exception as error:  # a damaged file can fail in any of these steps
+        line = " ".join(str(error).split())
+        raise InputError(f"{str(path)!r} is damaged or no policy: {line}") from None

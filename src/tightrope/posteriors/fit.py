@@ -1,0 +1,220 @@
+"""Fit one portion: from a prior to a posterior, several members at once."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from tightrope.posteriors.gaussians import Gaussians
+from tightrope.posteriors.network import Sampling, draw, predict
+from tightrope.posteriors.objectives import OBJECTIVES, Stage
+
+__all__ = ["Curves", "Rows", "Settings", "fit", "pretrain"]
+
+Tick = Callable[[int], None]  # called with the number of steps just done
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Scaled observations and normalised returns of one portion."""
+
+    inputs: Tensor  # (rows, features)
+    targets: Tensor  # (rows,) in [0, 1]
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to fit.
+
+    Attributes:
+        objective: a key of OBJECTIVES.
+        sampling: local reparameterisation or weight sampling (Bayes by backprop).
+        learning_rate: of Adam, at the start.
+        decay: factor on the learning rate after every `decay_epochs` epochs.
+        decay_epochs: epochs between decays.
+        epochs: how many.
+        epoch_steps: mini-batches per epoch: fixed, so that a portion of three episodes gets as
+            many updates as one of a hundred.
+        batch: rows per mini-batch.
+        clip: largest norm of the gradient of one member.
+        whitened: learn shifts of the means in units of the prior's standard deviation, so that one
+            learning rate serves every prior scale.
+    """
+
+    objective: str
+    sampling: Sampling
+    learning_rate: float
+    decay: float
+    decay_epochs: int
+    epochs: int
+    epoch_steps: int
+    batch: int
+    clip: float
+    whitened: bool
+
+    @property
+    def steps(self) -> int:
+        """Updates in one fit."""
+        return self.epochs * self.epoch_steps
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Means over each epoch, one row per member, and whether the fit had settled at the end."""
+
+    loss: NDArray[np.float64]  # (members, epochs)
+    kl: NDArray[np.float64]
+    objective: NDArray[np.float64]
+
+    @property
+    def converged(self) -> NDArray[np.bool_]:
+        """(members,) whether the last quarter improved the objective by less than 2 %.
+
+        Means over a quarter of the run are compared, so that mini-batch noise does not decide.
+        """
+        quarter = max(1, self.objective.shape[1] // 4)
+        before = self.objective[:, -2 * quarter : -quarter].mean(axis=1)
+        after = self.objective[:, -quarter:].mean(axis=1)
+        return np.asarray(before - after <= 0.02 * np.abs(before))
+
+
+def fit(
+    prior: Gaussians,
+    rows: Rows,
+    stage: Stage,
+    settings: Settings,
+    seeds: Sequence[int],
+    *,
+    tick: Tick | None = None,
+) -> tuple[Gaussians, Curves]:
+    """The posterior of each member, started at its prior, and how the fit went.
+
+    The reference posterior of an excess is the prior itself, drawn afresh for every row.
+
+    Args:
+        prior: where the fit starts and what the KL is measured from.
+        rows: the data that the posterior may see.
+        stage: the bound that will be evaluated.
+        settings: how to fit.
+        seeds: one per member: mini-batches and noise; a member does not depend on the others.
+        tick: progress.
+    """
+    objective = OBJECTIVES[settings.objective]
+    move = _Move(prior, settings.whitened)
+    parameters = [*move.shifts, *move.ratios]
+    optimiser = torch.optim.Adam(parameters, lr=settings.learning_rate, fused=True)
+    schedule = torch.optim.lr_scheduler.StepLR(optimiser, settings.decay_epochs, settings.decay)
+    noise = [torch.Generator().manual_seed(seed) for seed in seeds]
+    batches = _Batches(rows, settings.batch, noise)
+    sums = torch.zeros(settings.epochs, 3, prior.members, dtype=torch.float64)
+    for epoch in range(settings.epochs):
+        for _ in range(settings.epoch_steps):
+            inputs, targets = batches.next()
+            posterior = move.posterior()
+            losses = (_predict_soft(posterior, inputs, noise, settings) - targets).square()
+            reference = None
+            if stage.kappa > 0:
+                with torch.no_grad():
+                    drawn = predict(prior, inputs, noise, settings.sampling)
+                    reference = (drawn - targets).square()
+            kl = move.kl()
+            value = objective(losses, reference, kl, stage)
+            optimiser.zero_grad(set_to_none=True)
+            value.sum().backward()  # type: ignore[no-untyped-call]
+            _clip(parameters, settings.clip)
+            optimiser.step()
+            sums[epoch] += torch.stack([losses.mean(dim=1), kl, value]).detach()
+        schedule.step()
+        if tick is not None:
+            tick(settings.epoch_steps)
+    curves = (sums / settings.epoch_steps).permute(1, 2, 0).numpy()  # (3, members, epochs)
+    with torch.no_grad():
+        return move.posterior(), Curves(*curves)
+
+
+def pretrain(
+    means: tuple[Tensor, ...], rows: Rows, seeds: Sequence[int], *, steps: int, batch: int = 256
+) -> tuple[Tensor, ...]:
+    """Means fitted to rows by least squares without noise, one set per seed (Adam, 1e-3)."""
+    parameters = [mean.clone().requires_grad_() for mean in means]
+    # A variance of e^-30 is none: the same forward pass serves with and without noise.
+    silent = tuple(torch.full_like(mean, -30.0) for mean in means)
+    gaussians = Gaussians(tuple(parameters), silent)
+    optimiser = torch.optim.Adam(parameters, lr=1e-3, fused=True)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)
+    noise = [torch.Generator().manual_seed(seed) for seed in seeds]
+    batches = _Batches(rows, batch, noise)
+    for _ in range(steps):
+        inputs, targets = batches.next()
+        loss = (draw(gaussians, inputs, noise) - targets).square().mean(dim=1).sum()
+        optimiser.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+        schedule.step()
+    return tuple(mean.detach() for mean in parameters)
+
+
+class _Move:
+    """A posterior as a move away from its prior: shifts of the means, ratios of the variances."""
+
+    def __init__(self, prior: Gaussians, whitened: bool) -> None:
+        self.prior = prior
+        deviations = [(0.5 * value).exp() for value in prior.log_variances]
+        self.units = deviations if whitened else [torch.ones_like(d) for d in deviations]
+        self.weights = [(u / d).square() for u, d in zip(self.units, deviations, strict=True)]
+        self.shifts = [torch.zeros_like(mean).requires_grad_() for mean in prior.means]
+        self.ratios = [torch.zeros_like(mean).requires_grad_() for mean in prior.means]
+
+    def posterior(self) -> Gaussians:
+        moved = zip(self.prior.means, self.units, self.shifts, strict=True)
+        means = tuple(torch.addcmul(mean, unit, shift) for mean, unit, shift in moved)
+        scaled = zip(self.prior.log_variances, self.ratios, strict=True)
+        return Gaussians(means, tuple(value + ratio for value, ratio in scaled))
+
+    def kl(self) -> Tensor:
+        """The same as kl_divergence, in float32 and with a gradient."""
+        total = torch.zeros(self.prior.members)
+        for weight, shift, ratio in zip(self.weights, self.shifts, self.ratios, strict=True):
+            terms = weight * shift.square() + torch.expm1(ratio) - ratio
+            total = total + 0.5 * terms.sum(dim=(1, 2))
+        return total
+
+
+def _predict_soft(posterior: Gaussians, inputs: Tensor, noise: list, settings: Settings) -> Tensor:
+    """Predictions for training: clipped in value, but with a gradient outside [0, 1] as well."""
+    raw = draw(posterior, inputs, noise, settings.sampling)
+    return raw + (raw.clamp(0.0, 1.0) - raw).detach()
+
+
+class _Batches:
+    """Mini-batches, each member's in an order of its own: permutations, one after the other."""
+
+    def __init__(self, rows: Rows, size: int, noise: list[torch.Generator]) -> None:
+        self.rows, self.size, self.noise = rows, min(size, len(rows)), noise
+        self.orders = [torch.randperm(len(rows), generator=generator) for generator in noise]
+        self.start = 0
+
+    def next(self) -> tuple[Tensor, Tensor]:
+        """(members, batch, features) and (members, batch)."""
+        if self.start + self.size > len(self.rows):
+            self.orders = [torch.randperm(len(self.rows), generator=g) for g in self.noise]
+            self.start = 0
+        picked = torch.stack([order[self.start : self.start + self.size] for order in self.orders])
+        self.start += self.size
+        return self.rows.inputs[picked], self.rows.targets[picked]
+
+
+def _clip(parameters: list[Tensor], limit: float) -> None:
+    """Scale the gradient of each member to a norm of at most `limit`."""
+    squares = [p.grad.square().sum(dim=(1, 2)) for p in parameters if p.grad is not None]
+    norm = torch.stack(squares).sum(dim=0).sqrt()
+    scale = (limit / (norm + 1e-6)).clamp(max=1.0)[:, None, None]
+    for parameter in parameters:
+        if parameter.grad is not None:
+            parameter.grad.mul_(scale)

@@ -1,0 +1,99 @@
+"""What a fit minimises: differentiable upper bounds on a risk or an excess.
+
+An objective maps mini-batch losses and the KL to one number per member. None of them needs to be
+valid: the certificate is computed afterwards, by tightrope.bounds.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tightrope.bounds import kl_inverse_lower, kl_inverse_upper
+
+__all__ = ["OBJECTIVES", "Objective", "Stage", "inverse_kl", "mcallester"]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The constants of one bound: what the fit of one portion knows about its certificate.
+
+    Attributes:
+        n: independent units that the bound will be evaluated on.
+        delta: failure probability of its statement.
+        kappa: weight of the reference loss; 0 for a bound on the risk itself.
+    """
+
+    n: int
+    delta: float
+    kappa: float
+
+    def log_term(self, statements: int) -> float:
+        """The logarithm in the PAC-Bayes budget, ln(2 s sqrt(n) / delta)."""
+        return math.log(2 * statements * math.sqrt(self.n) / self.delta)
+
+
+# (losses (members, batch), reference losses or None, KL (members,), stage) -> (members,)
+Objective = Callable[[Tensor, Tensor | None, Tensor, Stage], Tensor]
+
+
+def mcallester(losses: Tensor, reference: Tensor | None, kl: Tensor, stage: Stage) -> Tensor:
+    r"""McAllester's bound, the paper's objective.
+
+    .. math:: \hat E + (1+\kappa)\sqrt{(\mathrm{KL} + \ln(2\sqrt n/\delta)) / (2n)}  \quad (F.1)
+
+    With delta = :math:`\delta/T` this is the paper's :math:`\ln(2T\sqrt{N_t}/\delta)`.
+    """
+    excess = losses if reference is None else losses - stage.kappa * reference
+    penalty = ((kl + stage.log_term(1)) / (2 * stage.n)).sqrt()
+    return excess.mean(dim=1) + (1 + stage.kappa) * penalty
+
+
+def inverse_kl(losses: Tensor, reference: Tensor | None, kl: Tensor, stage: Stage) -> Tensor:
+    r"""The certificate's own bound, (P.1) or (P.2) at mu = 0, differentiated through its inverse.
+
+    .. math:: \mathrm{kl}^{-1,+}(\hat x^+, \Psi) - \kappa\,\mathrm{kl}^{-1,-}(\hat x^-/\kappa, \Psi)
+              \quad (F.2)
+    """
+    if reference is None:
+        budget = (kl + stage.log_term(1)) / stage.n
+        return _inverse(losses.mean(dim=1), budget, kl_inverse_upper)
+    excess = losses - stage.kappa * reference
+    budget = (kl + stage.log_term(2)) / stage.n
+    plus = excess.clamp(min=0).mean(dim=1)
+    minus = (-excess).clamp(min=0).mean(dim=1)
+    upper = _inverse(plus, budget, kl_inverse_upper)
+    lower = _inverse(minus / stage.kappa, budget, kl_inverse_lower)
+    return upper - stage.kappa * lower
+
+
+def _inverse(q: Tensor, budget: Tensor, inverse: Any) -> Tensor:
+    result: Tensor = _Inverse.apply(q, budget, inverse)  # type: ignore[no-untyped-call]
+    return result
+
+
+class _Inverse(torch.autograd.Function):
+    """kl inverses with gradients by the implicit function theorem: kl(q || p(q, c)) = c."""
+
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, budget: Tensor, inverse: Any) -> Tensor:
+        mean = q.detach().double().clamp(1e-9, 1 - 1e-9)
+        p = torch.as_tensor(inverse(mean.numpy(), budget.detach().double().numpy()))
+        p = p.clamp(1e-12, 1 - 1e-12)
+        slope = (p - mean) / (p * (1 - p))  # of kl in p
+        slope = torch.where(slope.abs() < 1e-9, torch.full_like(slope, 1e-9), slope)
+        by_mean = torch.log(mean / p) - torch.log((1 - mean) / (1 - p))  # of kl in q
+        ctx.save_for_backward(-by_mean / slope, 1 / slope)
+        return p.to(q.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        by_q, by_budget = ctx.saved_tensors
+        (gradient,) = gradients
+        return gradient * by_q.to(gradient.dtype), gradient * by_budget.to(gradient.dtype), None
+
+
+OBJECTIVES: dict[str, Objective] = {"mcallester": mcallester, "inverse-kl": inverse_kl}

@@ -1,0 +1,33 @@
+"""Progress on the screen: one bar on standard error, silent where nobody watches."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+__all__ = ["Report", "progress_bar"]
+
+Report = Callable[[float, str], None]  # (amount done, a few words)
+
+
+@contextmanager
+def progress_bar(title: str, total: float, *, shown: bool = True) -> Iterator[Report]:
+    """A bar from 0 to `total`; yields the function that moves it."""
+    if not shown:
+        yield lambda done, words: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+        TextColumn("{task.fields[words]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=False) as bar:
+        task = bar.add_task(title, total=total, words="")
+
+        def report(done: float, words: str) -> None:
+            bar.update(task, completed=done, words=words)
+
+        yield report

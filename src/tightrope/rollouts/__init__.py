@@ -1,0 +1,43 @@
+"""Step ii: episodes of a frozen policy, from roll-outs or logs, and their returns."""
+
+from tightrope.rollouts.collect import CollectionError, collect, episode_seeds
+from tightrope.rollouts.episodes import Episode, Episodes, join
+from tightrope.rollouts.logs import export_arrays, export_minari, import_arrays, import_minari
+from tightrope.rollouts.returns import GAMMA, Pairs, discounted_returns, first_visits, pairs
+from tightrope.rollouts.sources import (
+    PILOT_EPISODES,
+    Shares,
+    check_destination,
+    is_recording,
+    load_episodes,
+    share_out,
+    write_episodes,
+)
+from tightrope.rollouts.storage import load, save
+
+__all__ = [
+    "GAMMA",
+    "PILOT_EPISODES",
+    "CollectionError",
+    "Episode",
+    "Episodes",
+    "Pairs",
+    "Shares",
+    "check_destination",
+    "collect",
+    "discounted_returns",
+    "episode_seeds",
+    "export_arrays",
+    "export_minari",
+    "first_visits",
+    "import_arrays",
+    "import_minari",
+    "is_recording",
+    "join",
+    "load",
+    "load_episodes",
+    "pairs",
+    "save",
+    "share_out",
+    "write_episodes",
+]

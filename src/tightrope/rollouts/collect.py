@@ -1,0 +1,270 @@
+"""Roll out a frozen policy: many environments, all cores, one recorded seed per episode."""
+
+import math
+import mmap
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, Pipe, wait
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tightrope.environments import Recipe, recipe
+from tightrope.errors import InputError
+from tightrope.policies import BLOCK, Policy, check_fit, load_policy
+from tightrope.progress import Report, progress_bar
+from tightrope.rollouts.episodes import Episode, Episodes, join
+from tightrope.rollouts.worker import BOARD, Job
+from tightrope.versions import library_versions
+
+__all__ = ["CollectionError", "collect", "episode_seeds"]
+
+_WORKER = "from tightrope.rollouts.worker import main; main()"
+_SEEDS = 2**31  # the largest range that every suite takes
+
+
+class CollectionError(InputError):
+    """An episode failed; `partial` has the finished ones, or is None."""
+
+    def __init__(self, message: str, partial: Episodes | None) -> None:
+        super().__init__(message)
+        self.partial = partial
+
+
+def episode_seeds(seed: int, episodes: int) -> list[int]:
+    """Distinct seeds of the episodes; those of a longer collection begin with a shorter one's."""
+    if seed < 0 or seed != int(seed):
+        raise InputError(f"seed must be a whole number of at least 0, found {seed!r}")
+    base = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
+    return [(base + index) % _SEEDS for index in range(episodes)]
+
+
+def collect(
+    policy: Any,
+    env: str | Recipe,
+    episodes: int,
+    seed: int = 0,
+    *,
+    workers: int | None = None,
+    batch: int = BLOCK,
+    normalize: str | Path | None = None,
+    trust: bool = False,
+    sample: bool = False,
+    timeout: float = 60.0,
+    progress: bool = False,
+) -> Episodes:
+    """Whole episodes of a policy in an environment, the same for the same seed.
+
+    The result does not depend on `workers` or `batch`, bit for bit: each episode has its own seed,
+    is assigned to an environment before anything runs, and the policy is always called with blocks
+    of one size. (A policy that keeps state or draws random numbers of its own voids this.)
+
+    Args:
+        policy: a path, ``module:name`` or object, as :func:`tightrope.policies.load_policy` takes.
+        env: id or recipe of the environment.
+        episodes: how many, at least 1.
+        seed: the root of the episodes' seeds, at least 0.
+        workers: processes; by default one per core.
+        batch: environments per worker.
+        normalize: observation statistics beside an SB3 zip.
+        trust: allow loading a policy that executes code.
+        sample: draw actions instead of taking the policy's mode.
+        timeout: seconds without a single step after which an environment counts as hanging.
+        progress: show a bar on standard error.
+
+    Raises:
+        InputError: an argument is wrong, or the policy does not fit the environment.
+        CollectionError: an episode failed, or the collection was interrupted.
+    """
+    for name, value in (("episodes", episodes), ("batch", batch), ("workers", workers or 1)):
+        if value < 1 or value != int(value):
+            raise InputError(f"{name} must be a whole number of at least 1, found {value!r}")
+    if not timeout > 0:
+        raise InputError(f"timeout must be positive, found {timeout!r}")
+    built = recipe(env)
+    example = built.make()
+    path = None if normalize is None else Path(normalize)
+    loaded = load_policy(policy, example, normalize=path, trust=trust, sample=sample)
+    check_fit(loaded, example)
+    example.close()
+    seeds = episode_seeds(seed, episodes)
+    crew = _Crew.of(loaded, built, seeds, workers or os.cpu_count() or 1, batch, timeout)
+    subject = {
+        "environment": built.to_json(),
+        "policy": {
+            "name": loaded.name,
+            "digest": loaded.digest,
+            "actions": "deterministic" if loaded.deterministic else "sampled",
+        },
+        "seed": seed,
+        "versions": library_versions(),
+    }
+    with progress_bar("rolling out", episodes, shown=progress) as report:
+        failure = crew.run(report)
+    done = [crew.finished[index] for index in sorted(crew.finished)]
+    if failure is None:
+        return join(done, subject)
+    subject["partial"] = f"{len(done)} of {episodes} episodes: those that finished before a failure"
+    raise CollectionError(failure, join(done, subject) if done else None)
+
+
+@dataclass
+class _Member:
+    """One worker process as the parent sees it."""
+
+    process: subprocess.Popen
+    connection: Connection
+    board: mmap.mmap
+    steps: int = 0
+    moved: float = 0.0  # when a step was last seen
+    ready: bool = False
+    done: bool = False
+
+
+@dataclass
+class _Crew:
+    """The workers, their shares, and what they have finished."""
+
+    jobs: list[Job]
+    seeds: list[int]
+    timeout: float
+    finished: dict[int, Episode] = field(default_factory=dict)
+    members: list[_Member] = field(default_factory=list)
+
+    @classmethod
+    def of(
+        cls,
+        policy: Policy,
+        built: Recipe,
+        seeds: list[int],
+        workers: int,
+        batch: int,
+        timeout: float,
+    ) -> "_Crew":
+        """Share the episodes out: to workers in turn, then to their environments in turn."""
+        import cloudpickle
+        import gymnasium as gym
+
+        pickled = cloudpickle.dumps(policy)
+        entry = cloudpickle.dumps(gym.registry.get(built.id.rpartition(":")[2]))
+        jobs = []
+        for worker in range(min(workers, len(seeds))):
+            share = list(enumerate(seeds))[worker :: min(workers, len(seeds))]
+            rounds = math.ceil(len(share) / batch)
+            slots = math.ceil(len(share) / rounds)
+            quotas = tuple(tuple(share[slot::slots]) for slot in range(slots))
+            jobs.append(Job(built, pickled, entry, quotas))
+        return cls(jobs, seeds, timeout)
+
+    def run(self, report: Report) -> str | None:
+        """Run all jobs; None, or what went wrong."""
+        start = time.monotonic()
+        try:
+            self.members = [_start(job) for job in self.jobs]
+            while not all(member.done for member in self.members):
+                failure = self._listen()
+                if failure is not None:
+                    return failure
+                steps = sum(member.steps for member in self.members)
+                rate = steps / (time.monotonic() - start)
+                report(len(self.finished), f"{steps:,} steps, {rate:,.0f} steps/s")
+        except KeyboardInterrupt:
+            return f"interrupted after {len(self.finished)} of {len(self.seeds)} episodes"
+        finally:
+            for member in self.members:
+                _stop(member)
+        return None
+
+    def _listen(self) -> str | None:
+        open_members = {m.connection: m for m in self.members if not m.done}
+        for connection in wait(list(open_members), timeout=0.2):
+            failure = self._receive(open_members[connection])  # type: ignore[index]
+            if failure is not None:
+                return failure
+        return self._watch(open_members.values())
+
+    def _receive(self, member: _Member) -> str | None:
+        try:
+            kind, *content = member.connection.recv()
+        except (EOFError, ConnectionResetError):
+            code = member.process.wait()
+            cause = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+            return f"a worker process died ({cause}) in {self._place(member)}"
+        if kind == "episode":
+            self.finished[content[0]] = content[1]
+            if not _finite(content[1]):
+                place = f"the episode with seed {content[1].seed}"
+                del self.finished[content[0]]
+                return f"expected finite observations and rewards, found NaN or infinity in {place}"
+        elif kind == "failed":
+            index, line = content
+            return f"{self._episode(index)} failed: {line}"
+        elif kind == "ready":
+            member.ready, member.moved = True, time.monotonic()
+        else:
+            member.done = True
+            member.steps = BOARD.unpack_from(member.board)[1]
+        return None
+
+    def _watch(self, members: Any) -> str | None:
+        now = time.monotonic()
+        for member in members:
+            steps = BOARD.unpack_from(member.board)[1]
+            if steps != member.steps or not member.ready:
+                member.steps, member.moved = steps, now
+            elif not member.done and now - member.moved > self.timeout:
+                return f"{self._place(member)} hangs: no step in {self.timeout:g} seconds"
+        return None
+
+    def _place(self, member: _Member) -> str:
+        return self._episode(BOARD.unpack_from(member.board)[0])
+
+    def _episode(self, index: int) -> str:
+        return f"the episode with seed {self.seeds[index]}" if index >= 0 else "its preparation"
+
+
+def _finite(episode: Episode) -> bool:
+    arrays = (episode.rewards, episode.observations, episode.final_observation)
+    return all(a is None or bool(np.isfinite(a).all()) for a in arrays)
+
+
+def _start(job: Job) -> _Member:
+    ours, theirs = Pipe()
+    with tempfile.TemporaryFile() as shared:
+        shared.write(BOARD.pack(-1, 0))
+        shared.flush()
+        board = mmap.mmap(shared.fileno(), BOARD.size)
+        # One thread each: the workers themselves fill the cores.
+        single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+        process = subprocess.Popen(
+            [sys.executable, "-c", _WORKER, str(theirs.fileno()), str(shared.fileno())],
+            pass_fds=(theirs.fileno(), shared.fileno()),
+            env={**os.environ, **single, "PYTHONPATH": _python_path()},
+            stdin=subprocess.DEVNULL,
+        )
+    theirs.close()
+    ours.send_bytes(pickle.dumps(job))
+    return _Member(process, ours, board)
+
+
+def _python_path() -> str:
+    """The parent's import path: a policy pickled by reference must be importable in the worker."""
+    return os.pathsep.join(entry or os.getcwd() for entry in sys.path)
+
+
+def _stop(member: _Member) -> None:
+    if member.process.poll() is None:
+        try:
+            member.process.wait(timeout=5.0 if member.done else 0.0)
+        except subprocess.TimeoutExpired:
+            member.process.kill()
+            member.process.wait()
+    member.connection.close()
+    member.board.close()

@@ -1,0 +1,209 @@
+"""Recorded episodes: flat arrays with episode offsets, frozen and checked."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightrope.errors import InputError
+
+__all__ = ["Episode", "Episodes", "join"]
+
+
+@dataclass(frozen=True)
+class Episode:
+    """One episode on its way into an `Episodes` record."""
+
+    observations: NDArray[np.float32]  # (steps, features), where the actions were taken
+    rewards: NDArray[np.float64]  # (steps,)
+    terminated: bool
+    truncated: bool
+    seed: int = -1  # -1: not recorded
+    actions: NDArray[Any] | None = None  # (steps, ...)
+    final_observation: NDArray[np.float32] | None = None  # (features,), after the last action
+    success: bool | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class Episodes:
+    """Whole episodes of one policy in one environment.
+
+    Attributes:
+        observations: (steps, features) float32, all episodes one after the other.
+        rewards: (steps,) float64.
+        offsets: (episodes + 1,) int64; episode i is rows offsets[i] to offsets[i + 1].
+        terminated: (episodes,) bool: the environment ended the episode.
+        truncated: (episodes,) bool: a time limit did; the return is then a finite-horizon one.
+        seeds: (episodes,) int64; -1 where not recorded.
+        actions: (steps, ...) or None.
+        final_observations: (episodes, features) float32 or None.
+        success: (episodes,) bool or None: whether info["success"] was ever true.
+        subject: JSON-like record of the policy, the environment recipe and the versions.
+
+    Raises:
+        InputError: shapes disagree, a number is not finite, or an episode has no end.
+    """
+
+    observations: NDArray[np.float32]
+    rewards: NDArray[np.float64]
+    offsets: NDArray[np.int64]
+    terminated: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
+    seeds: NDArray[np.int64]
+    actions: NDArray[Any] | None = None
+    final_observations: NDArray[np.float32] | None = None
+    success: NDArray[np.bool_] | None = None
+    subject: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        steps, count = len(self.rewards), len(self.offsets) - 1
+        if count < 1:
+            raise InputError("expected at least one episode, found none")
+        lengths = np.diff(self.offsets)
+        if self.offsets[0] != 0 or self.offsets[-1] != steps or (lengths < 1).any():
+            raise InputError(
+                f"expected episodes of at least one step that add up to {steps} steps, "
+                f"found offsets from {self.offsets[0]} to {self.offsets[-1]}"
+            )
+        if self.observations.ndim != 2:
+            raise InputError(
+                f"expected observations of shape (steps, features), found {self.observations.shape}"
+            )
+        sizes = {"observations": steps, "actions": steps}
+        for name in ("terminated", "truncated", "seeds", "final_observations", "success"):
+            sizes[name] = count
+        for name, size in sizes.items():
+            array = getattr(self, name)
+            if array is not None and len(array) != size:
+                raise InputError(f"expected {size} rows of {name}, found {len(array)}")
+        for name in ("rewards", "observations", "final_observations", "actions"):
+            self._require_finite(name, lengths)
+        endless = np.flatnonzero(~(self.terminated | self.truncated))
+        if len(endless):
+            raise InputError(
+                f"expected every episode to end terminated or truncated, found episode "
+                f"{endless[0]} with neither"
+            )
+
+    def _require_finite(self, name: str, lengths: NDArray[np.int64]) -> None:
+        array = getattr(self, name)
+        if array is None or array.dtype.kind != "f":
+            return
+        finite = np.isfinite(array.sum(dtype=np.float64)) or np.isfinite(array).all()
+        if not finite:
+            row = int(np.flatnonzero(~np.isfinite(array).reshape(len(array), -1).all(axis=1))[0])
+            per_step = len(array) == len(self.rewards) and name != "final_observations"
+            episode = int(np.searchsorted(self.offsets, row, side="right")) - 1 if per_step else row
+            seed = int(self.seeds[episode])
+            place = f"episode {episode}" + (f" (seed {seed})" if seed >= 0 else "")
+            raise InputError(f"expected finite {name}, found NaN or infinity in {place}")
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __iter__(self) -> Iterator[Episode]:
+        return (self.episode(index) for index in range(len(self)))
+
+    def __repr__(self) -> str:
+        parts = []
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            if isinstance(value, np.ndarray):
+                parts.append(f"{entry.name}={value.dtype}{list(value.shape)}")
+        return f"Episodes({len(self)} episodes, {len(self.rewards)} steps: {', '.join(parts)})"
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Steps of each episode."""
+        return np.diff(self.offsets)
+
+    @property
+    def episode_of_step(self) -> NDArray[np.int64]:
+        """(steps,) the episode that each step belongs to."""
+        return np.repeat(np.arange(len(self)), self.lengths)
+
+    def episode(self, index: int) -> Episode:
+        """One episode, as views into the arrays."""
+        rows = slice(int(self.offsets[index]), int(self.offsets[index + 1]))
+        final = self.final_observations
+        return Episode(
+            observations=self.observations[rows],
+            rewards=self.rewards[rows],
+            terminated=bool(self.terminated[index]),
+            truncated=bool(self.truncated[index]),
+            seed=int(self.seeds[index]),
+            actions=None if self.actions is None else self.actions[rows],
+            final_observation=None if final is None else final[index],
+            success=None if self.success is None else bool(self.success[index]),
+        )
+
+    def span(self, start: int, stop: int) -> "Episodes":
+        """Episodes `start` to `stop`, as views: whole episodes, never parts of one."""
+        if not 0 <= start < stop <= len(self):
+            raise InputError(f"expected 0 <= start < stop <= {len(self)}, found {start} and {stop}")
+        first, last = int(self.offsets[start]), int(self.offsets[stop])
+
+        def cut(array: Any, low: int, high: int) -> Any:
+            return None if array is None else array[low:high]
+
+        return replace(
+            self,
+            observations=self.observations[first:last],
+            rewards=self.rewards[first:last],
+            offsets=self.offsets[start : stop + 1] - first,
+            terminated=self.terminated[start:stop],
+            truncated=self.truncated[start:stop],
+            seeds=self.seeds[start:stop],
+            actions=cut(self.actions, first, last),
+            final_observations=cut(self.final_observations, start, stop),
+            success=cut(self.success, start, stop),
+        )
+
+    def split(self, sizes: Sequence[int]) -> list["Episodes"]:
+        """Consecutive groups of whole episodes of the given sizes, which must add up to all."""
+        if sum(sizes) != len(self) or any(size < 1 for size in sizes):
+            raise InputError(f"expected sizes that add up to {len(self)}, found {list(sizes)}")
+        ends = np.cumsum(sizes)
+        return [self.span(int(end - size), int(end)) for end, size in zip(ends, sizes, strict=True)]
+
+
+def join(episodes: Sequence[Episode], subject: Mapping[str, Any] | None = None) -> Episodes:
+    """Single episodes as one record; an optional field is kept if all of them have it.
+
+    Raises:
+        InputError: there are none, or their shapes differ.
+    """
+    if not episodes:
+        raise InputError("expected at least one episode, found none")
+    for index, episode in enumerate(episodes):
+        shape = np.shape(episode.observations)
+        if len(shape) != 2 or shape[1] != np.shape(episodes[0].observations)[1]:
+            raise InputError(
+                f"expected observations of one width, found shape {shape} in episode {index} after "
+                f"{np.shape(episodes[0].observations)} in episode 0"
+            )
+
+    def optional(name: str, combine: Any) -> Any:
+        values = [getattr(episode, name) for episode in episodes]
+        return None if any(value is None for value in values) else combine(values)
+
+    return Episodes(
+        observations=np.concatenate([e.observations for e in episodes]).astype(
+            np.float32, copy=False
+        ),
+        rewards=np.concatenate([e.rewards for e in episodes]).astype(np.float64, copy=False),
+        offsets=np.concatenate([[0], np.cumsum([len(e.rewards) for e in episodes])]).astype(
+            np.int64
+        ),
+        terminated=np.array([e.terminated for e in episodes], dtype=np.bool_),
+        truncated=np.array([e.truncated for e in episodes], dtype=np.bool_),
+        seeds=np.array([e.seed for e in episodes], dtype=np.int64),
+        actions=optional("actions", np.concatenate),
+        final_observations=optional(
+            "final_observation", lambda values: np.stack(values).astype(np.float32, copy=False)
+        ),
+        success=optional("success", lambda values: np.array(values, dtype=np.bool_)),
+        subject=dict(subject or {}),
+    )

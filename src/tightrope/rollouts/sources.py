@@ -1,0 +1,133 @@
+"""Recorded episodes by whatever name a user gives them; how they are shared out."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from tightrope.errors import InputError
+from tightrope.files import refuse_to_overwrite
+from tightrope.policies import POLICY_FORMAT, stored_format
+from tightrope.rollouts.episodes import Episodes
+from tightrope.rollouts.logs import export_arrays, import_arrays, import_minari
+from tightrope.rollouts.storage import load, save
+
+__all__ = [
+    "PILOT_EPISODES",
+    "Shares",
+    "check_destination",
+    "is_recording",
+    "load_episodes",
+    "share_out",
+    "write_episodes",
+]
+
+PILOT_EPISODES = 10
+_ARRAYS = (".npz", ".hdf5", ".h5")
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Episodes by what they may be used for.
+
+    Attributes:
+        pilot: fixes the return range and the observation scaling; never part of a bound.
+        validation: fits the predictor and enters the bound.
+        test: only ever compared with.
+        all_episodes: these three, in recorded order.
+    """
+
+    pilot: Episodes | None
+    validation: Episodes
+    test: Episodes | None
+    all_episodes: Episodes
+
+
+def is_recording(source: str | Path) -> bool:
+    """Whether a source names recorded episodes rather than a policy."""
+    path = Path(source)
+    if path.suffix == ".safetensors":
+        return stored_format(path) != POLICY_FORMAT
+    if path.suffix in _ARRAYS or path.is_dir():
+        return True
+    return not path.exists() and re.fullmatch(r"([\w-]+/)*[\w-]+-v\d+", str(source)) is not None
+
+
+def load_episodes(source: str | Path) -> Episodes:
+    """Episodes from tightrope's own file, a D4RL-style log, or a Minari dataset (id or folder).
+
+    Raises:
+        InputError: there is no such recording, or it is damaged.
+    """
+    path = Path(source)
+    if path.suffix == ".safetensors":
+        return load(path)
+    if path.suffix in _ARRAYS:
+        return import_arrays(path)
+    if is_recording(source):
+        return import_minari(source)
+    raise InputError(
+        "expected recorded episodes (.safetensors, .npz, .hdf5, or the id or folder of a Minari "
+        f"dataset), found {str(source)!r}"
+    )
+
+
+def check_destination(path: str | Path) -> None:
+    """Raise InputError unless `path` is a new file name with the suffix of a known format."""
+    if Path(path).suffix not in (".safetensors", *_ARRAYS):
+        raise InputError(
+            f"expected a name ending in .safetensors, .npz or .hdf5, found {str(path)!r}"
+        )
+    refuse_to_overwrite(Path(path))
+
+
+def write_episodes(episodes: Episodes, path: str | Path) -> None:
+    """Write episodes to a new file, in the format that its suffix names.
+
+    Raises:
+        InputError: the file exists, cannot be written, or the suffix is unknown.
+    """
+    check_destination(path)
+    if Path(path).suffix == ".safetensors":
+        save(episodes, path)
+    else:
+        export_arrays(episodes, path)
+
+
+def share_out(
+    episodes: Episodes,
+    *,
+    pilot: int = PILOT_EPISODES,
+    validation: int | None = None,
+    test: int = 0,
+) -> Shares:
+    """Share recorded episodes out in recorded order: pilot, validation, test.
+
+    Args:
+        episodes: the recording.
+        pilot: how many come first; may be 0.
+        validation: how many come next; by default all that `test` leaves.
+        test: how many come last; may be 0.
+
+    Raises:
+        InputError: there are not enough episodes, or a number is negative.
+    """
+    for name, value in (("pilot", pilot), ("validation", validation or 1), ("test", test)):
+        if value < 0 or value != int(value):
+            raise InputError(
+                f"{name} episodes must be a whole number of at least 0, found {value!r}"
+            )
+    left = len(episodes) - pilot - test
+    wanted = max(left, 1) if validation is None else validation
+    if wanted > left:
+        raise InputError(
+            f"expected at least {pilot + wanted + test} episodes ({pilot} pilot + {wanted} "
+            f"validation + {test} test), found {len(episodes)}: record more, or lower --episodes, "
+            "--test-episodes or --pilot-episodes"
+        )
+    middle = pilot + wanted
+    return Shares(
+        pilot=episodes.span(0, pilot) if pilot else None,
+        validation=episodes.span(pilot, middle),
+        test=episodes.span(middle, middle + test) if test else None,
+        all_episodes=episodes.span(0, middle + test),
+    )
