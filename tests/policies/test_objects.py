@@ -1,0 +1,393 @@
+"""Policies that are Python objects or names of them, and how any policy is called."""
+
+import hashlib
+import sys
+from textwrap import dedent
+
+import custom_environments
+import numpy as np
+import pytest
+import torch
+
+from tightrope.environments import recipe
+from tightrope.errors import InputError
+from tightrope.policies import (
+    BLOCK,
+    Policy,
+    act_in_blocks,
+    as_policy,
+    check_actions,
+    check_fit,
+    load_policy,
+    rows_are_stable,
+)
+
+OBSERVATIONS = np.random.default_rng(0).normal(0, 1, (BLOCK, 5)).astype(np.float32)
+NO_NOISE = np.zeros((BLOCK, 0), np.float32)
+SOURCE = dedent(
+    """
+    import numpy as np
+
+    def first(observations):
+        return observations[:, :1].clip(-1, 1)
+
+    def network():
+        import torch
+
+        layer = torch.nn.Linear(5, 1, bias=False)
+        torch.nn.init.constant_(layer.weight, 0.125)
+        return torch.nn.Sequential(layer, torch.nn.Tanh())
+
+    class Agent:
+        def predict(self, observations, deterministic=False):
+            return np.full((len(observations), 1), 0.5 if deterministic else -0.5), None
+
+    agent = Agent()
+    scale = 3
+    """
+)
+
+
+def environment(name="FiveNarrow-v0"):
+    return recipe(name).make()
+
+
+@pytest.fixture
+def user_file(tmp_path):
+    path = tmp_path / "my_policy.py"
+    path.write_text(SOURCE)
+    return path
+
+
+def act(source, **keywords):
+    policy = load_policy(source, environment(), **keywords)
+    assert isinstance(policy, Policy)
+    check_fit(policy, environment())
+    return policy.act(OBSERVATIONS, NO_NOISE)
+
+
+EXPECTED = {
+    "first": OBSERVATIONS[:, :1].clip(-1, 1),
+    "network": np.tanh(0.125 * OBSERVATIONS.sum(axis=1, keepdims=True)),
+    "agent": np.full((BLOCK, 1), 0.5),
+}
+
+
+# --- by name ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_name_in_a_file_is_a_policy(name, user_file):
+    np.testing.assert_allclose(act(f"{user_file}:{name}"), EXPECTED[name], atol=1e-6)
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_name_in_a_package_is_a_policy(name, tmp_path, monkeypatch):
+    package = tmp_path / f"robots_{name}"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "walker.py").write_text(SOURCE)
+    monkeypatch.syspath_prepend(tmp_path)
+    np.testing.assert_allclose(act(f"robots_{name}.walker:{name}"), EXPECTED[name], atol=1e-6)
+
+
+def test_modules_of_the_working_directory_count(tmp_path, monkeypatch):
+    (tmp_path / "here_only.py").write_text(SOURCE)
+    monkeypatch.chdir(tmp_path)
+    path = list(sys.path)
+    np.testing.assert_allclose(act("here_only:first"), EXPECTED["first"])
+    assert sys.path == path
+
+
+def test_the_digest_of_a_name_is_the_sha256_of_its_file(user_file):
+    digest = hashlib.sha256(user_file.read_bytes()).hexdigest()
+    policy = load_policy(f"{user_file}:first", environment())
+    assert policy.digest == digest
+    assert "my_policy.py:first" in policy.name
+
+
+def test_a_file_may_define_dataclasses_under_postponed_annotations(tmp_path):
+    """The standard library looks such classes' modules up by name."""
+    path = tmp_path / "modern.py"
+    path.write_text(
+        dedent(
+            """
+            from __future__ import annotations
+            from dataclasses import dataclass
+
+            @dataclass
+            class Gains:
+                first: float = 0.5
+
+            def act(observations):
+                return Gains().first * observations[:, :1].clip(-1, 1)
+            """
+        )
+    )
+    np.testing.assert_allclose(act(f"{path}:act"), EXPECTED["first"] / 2)
+
+
+def test_a_function_of_a_file_travels_to_a_worker_by_value(user_file):
+    import pickle
+    import subprocess
+
+    import cloudpickle
+
+    policy = load_policy(f"{user_file}:first", environment())
+    target = user_file.with_suffix(".pickle")
+    target.write_bytes(cloudpickle.dumps((policy, OBSERVATIONS)))
+    user_file.unlink()
+    code = (
+        "import pickle, sys, numpy as np; path = sys.argv[1];"
+        "policy, rows = pickle.load(open(path, 'rb'));"
+        "open(path + '.out', 'wb').write(pickle.dumps(policy.act(rows, np.zeros((len(rows), 0)))))"
+    )
+    subprocess.run([sys.executable, "-c", code, str(target)], check=True)
+    actions = pickle.loads((target.parent / f"{target.name}.out").read_bytes())
+    np.testing.assert_array_equal(actions, EXPECTED["first"])
+
+
+BROKEN = {
+    "no such name": (SOURCE, "last", "last"),
+    "not a policy": (SOURCE, "scale", "policy"),
+    "an import error": ("import nothing_of_that_name", "first", "nothing_of_that_name"),
+    "a syntax error": ("def first(:", "first", "SyntaxError"),
+    "an error of two lines": ("raise RuntimeError('no\\nmotor')", "first", "RuntimeError"),
+    "a file that leaves": ("import sys; sys.exit(5)", "first", "my_policy"),
+    "a factory that raises": (
+        "def first():\n    raise OSError('no\\nweights')",
+        "first",
+        "weights",
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "name", "words"), BROKEN.values(), ids=BROKEN)
+def test_a_file_that_cannot_give_the_policy_is_an_input_error_of_one_line(
+    source, name, words, user_file
+):
+    user_file.write_text(source)
+    with pytest.raises(InputError, match=words) as refusal:
+        load_policy(f"{user_file}:{name}", environment())
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "nowhere/my_policy.py:first",
+        "nowhere.zip",
+        "package_of_that_name.module:first",
+        "no_colon",
+        "policy.txt",
+        ":first",
+        "json:",
+        "",
+    ],
+)
+def test_what_names_no_policy_is_an_input_error(source):
+    with pytest.raises(InputError, match=r"expected|cannot import"):
+        load_policy(source, environment())
+
+
+def test_statistics_and_sampling_are_refused_where_they_mean_nothing(user_file, tmp_path):
+    with pytest.raises(InputError, match="--normalize"):
+        load_policy(f"{user_file}:first", environment(), normalize=tmp_path / "x.npz")
+    with pytest.raises(InputError, match="sample"):
+        load_policy(f"{user_file}:first", environment(), sample=True)
+    with pytest.raises(InputError, match="sample"):
+        load_policy(f"{user_file}:network", environment(), sample=True)
+
+
+# --- objects ----------------------------------------------------------------------------------
+
+
+class Agent:
+    """Anything with SB3's predict."""
+
+    def predict(self, observations, deterministic=False):
+        return np.full((len(observations), 1), 0.5 if deterministic else -0.5), None
+
+
+def test_an_object_with_predict_is_asked_for_its_mode_or_for_samples():
+    assert (act(Agent()) == 0.5).all()
+    sampling = as_policy(Agent(), sample=True)
+    assert (sampling.act(OBSERVATIONS, NO_NOISE) == -0.5).all()
+    assert as_policy(Agent()).deterministic
+    assert not sampling.deterministic
+
+
+def test_an_object_with_predict_keeps_its_own_predict_whatever_its_attributes():
+    """Here a wrapper that negates; its `policy` is the wrapped model, which is another policy."""
+
+    class Negating:
+        policy = Agent()
+
+        def predict(self, observations, deterministic=False):
+            actions, state = self.policy.predict(observations, deterministic=deterministic)
+            return -actions, state
+
+    assert (act(Negating()) == -0.5).all()
+
+
+def test_a_torch_module_is_a_policy_in_evaluation_mode():
+    module = torch.nn.Sequential(torch.nn.Dropout(0.5), torch.nn.Linear(5, 1), torch.nn.Tanh())
+    module.train()
+    with torch.no_grad():
+        expected = module[1:](torch.from_numpy(OBSERVATIONS)).numpy()
+    np.testing.assert_allclose(act(module), expected, atol=1e-6)
+
+
+def test_any_callable_is_a_policy():
+    class Called:
+        def __call__(self, observations):
+            return observations[:, :1].clip(-1, 1)
+
+    for source in (Called(), lambda observations: observations[:, :1].clip(-1, 1)):
+        np.testing.assert_array_equal(act(source), EXPECTED["first"])
+
+
+def test_a_policy_is_returned_as_it_is(small_policy):
+    policy = small_policy(5, 1)
+    assert as_policy(policy) is policy
+
+
+def test_a_deterministic_policy_is_not_passed_off_as_a_sampled_one(small_policy):
+    with pytest.raises(InputError, match="sample"):
+        as_policy(small_policy(5, 1), sample=True)
+
+
+@pytest.mark.parametrize("source", [None, 3, object(), [1.0]])
+def test_an_object_that_cannot_act_is_an_input_error(source):
+    with pytest.raises(InputError, match="expected a policy"):
+        load_policy(source, environment())
+
+
+def test_a_module_that_returns_no_tensor_is_an_input_error():
+    class Two(torch.nn.Module):
+        def forward(self, observations):
+            return observations, observations
+
+    with pytest.raises(InputError, match="tensor"):
+        check_fit(as_policy(Two()), environment())
+
+
+# --- what does not fit ------------------------------------------------------------------------
+
+
+def constant(value):
+    return lambda observations: np.repeat(np.asarray(value)[None], len(observations), axis=0)
+
+
+MISFITS = {
+    "too large": ("FiveNarrow-v0", constant([1.5])),
+    "too small": ("FiveNarrow-v0", constant([-1.5])),
+    "outside one of two bounds": ("Five-v0", constant([0.0, 1.0])),
+    "NaN": ("FiveNarrow-v0", constant([np.nan])),
+    "infinite": ("FiveNarrow-v0", constant([np.inf])),
+    "too wide": ("FiveNarrow-v0", constant([0.0, 0.0])),
+    "no width": ("FiveNarrow-v0", constant(0.0)),
+    "words": ("FiveNarrow-v0", constant(["left"])),
+    "complex": ("FiveNarrow-v0", constant([0j])),
+    "a key that is not there": ("FiveKeys-v0", constant(4)),
+    "a negative key": ("FiveKeys-v0", constant(-1)),
+    "a key as a vector": ("FiveKeys-v0", constant([1])),
+    "a key as a fraction": ("FiveKeys-v0", constant(0.5)),
+    "nothing": ("FiveNarrow-v0", lambda observations: None),
+    "an error": ("FiveNarrow-v0", lambda observations: observations @ np.ones((7, 1))),
+    "one action for all": ("FiveNarrow-v0", lambda observations: np.zeros((1, 1))),
+    "one action too many": ("FiveNarrow-v0", lambda o: np.zeros((len(o) + 1, 1))),
+    "ragged": ("FiveNarrow-v0", lambda o: [[0.0]] * (len(o) - 1) + [[0.0, 0.0]]),
+}
+
+
+@pytest.mark.parametrize(("env", "function"), MISFITS.values(), ids=MISFITS)
+def test_actions_that_do_not_fit_are_an_input_error_with_the_environments_space(env, function):
+    env = environment(env)
+    with pytest.raises(InputError) as refusal:
+        check_fit(as_policy(function, name="clumsy"), env)
+    spaces = str(env.observation_space), str(env.action_space)
+    assert any(space in str(refusal.value) for space in spaces)
+    assert "clumsy" in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_the_endpoints_of_the_action_space_fit_and_rounding_to_float32_does_not_matter():
+    env = environment("Five-v0")
+    low, high = custom_environments.LOW, custom_environments.HIGH
+    for action in (low, high, low.astype(np.float64), np.nextafter(high, np.float32(9))):
+        check_fit(as_policy(constant(action)), env)
+    for key in (0, 3, np.uint8(3), np.int32(3)):
+        check_fit(as_policy(constant(key)), environment("FiveKeys-v0"))
+
+
+def test_every_row_of_the_actions_is_checked():
+    policy, env = as_policy(constant([0.0])), environment()
+    actions = np.zeros((5, 1))
+    check_actions(policy, actions, env.action_space)
+    for row in range(5):
+        wrong = actions.copy()
+        wrong[row] = 2.0
+        with pytest.raises(InputError):
+            check_actions(policy, wrong, env.action_space)
+
+
+# --- blocks -----------------------------------------------------------------------------------
+
+
+class Recorder:
+    """A policy that notes how it is called."""
+
+    name, digest, deterministic, noise_size = "recorder", None, True, 2
+
+    def __init__(self):
+        self.calls = []
+
+    def act(self, observations, noise):
+        self.calls.append((observations.shape, noise.shape))
+        return observations[:, :1] + 10 * noise[:, :1]
+
+
+@pytest.mark.parametrize("rows", [1, 2, 15, 16, 17, 32, 50])
+def test_a_policy_is_always_called_with_whole_blocks(rows):
+    rng = np.random.default_rng(rows)
+    observations = rng.normal(size=(rows, 5)).astype(np.float32)
+    noise = rng.normal(size=(rows, 2)).astype(np.float32)
+    recorder = Recorder()
+    actions = act_in_blocks(recorder, observations, noise)
+    np.testing.assert_array_equal(actions, observations[:, :1] + 10 * noise[:, :1])
+    assert set(recorder.calls) == {((BLOCK, 5), (BLOCK, 2))}
+    assert len(recorder.calls) == -(-rows // BLOCK)
+
+
+def test_an_action_has_the_same_bits_for_any_number_of_rows(small_policy):
+    policy = small_policy(64, 8, log_std=-1.0)
+    rng = np.random.default_rng(0)
+    observations = rng.normal(size=(40, 64)).astype(np.float32)
+    noise = rng.normal(size=(40, 8)).astype(np.float32)
+    together = act_in_blocks(policy, observations, noise)
+    for rows in range(1, 40):
+        some = act_in_blocks(policy, observations[:rows], noise[:rows])
+        np.testing.assert_array_equal(some, together[:rows])
+        last = act_in_blocks(policy, observations[-rows:], noise[-rows:])
+        np.testing.assert_array_equal(last, together[-rows:])
+
+
+@pytest.mark.parametrize("features", [3, 17, 376])
+def test_rows_of_a_perceptron_are_stable(features, small_policy):
+    assert rows_are_stable(small_policy(features, 6), features)
+    assert rows_are_stable(small_policy(features, 6, log_std=0.0), features)
+
+
+UNSTABLE = {
+    "looks at the mean of the block": lambda o: o[:, :1] - o.mean(axis=0)[:1],
+    "looks at the row above": lambda o: o[:, :1] + 1e-6 * np.roll(o, 1, axis=0)[:, :1],
+    "looks at the number of its row": lambda o: o[:, :1] + 1e-6 * np.arange(len(o))[:, None],
+    "looks at the first row": lambda o: o[:, :1] * 0 + o[:1, :1],
+    "draws by itself": lambda o: np.random.default_rng().normal(size=(len(o), 1)),
+}
+
+
+@pytest.mark.parametrize("function", UNSTABLE.values(), ids=UNSTABLE)
+def test_rows_of_a_policy_that_looks_at_its_neighbours_are_not_stable(function):
+    assert not rows_are_stable(as_policy(function), 5)

@@ -1,0 +1,142 @@
+"""A perceptron policy in tightrope's own file: the same function after reading it back."""
+
+import dataclasses
+import hashlib
+import json
+import os
+
+import custom_environments
+import numpy as np
+import pytest
+
+from tightrope.environments import recipe
+from tightrope.errors import InputError
+from tightrope.policies import (
+    POLICY_FORMAT,
+    Normalizer,
+    check_fit,
+    load_mlp,
+    load_policy,
+    save_mlp,
+    stored_format,
+)
+from tightrope.rollouts import collect, is_recording, save
+
+RNG = np.random.default_rng(0)
+OBSERVATIONS = RNG.normal(0, 1, (64, 5)).astype(np.float32)
+NOISE = RNG.normal(0, 1, (64, 2)).astype(np.float32)
+NORMALIZER = Normalizer(np.full(5, 0.5, np.float32), np.full(5, 2.0, np.float32), 0.75)
+STATE_DEPENDENT = (RNG.normal(0, 0.1, (16, 2)).astype(np.float32), np.zeros(2, np.float32))
+
+VARIANTS = {
+    "clipped": {},
+    "squashed": {"head": "squashed"},
+    "discrete": {"head": "discrete", "low": np.zeros(0, "f4"), "high": np.zeros(0, "f4")},
+    "another activation": {"activation": "ELU"},
+    "normalised": {"normalizer": NORMALIZER},
+    "with a spread": {"log_std": (None, np.full(2, -1.0, np.float32))},
+    "with a spread of each state": {"head": "squashed", "log_std": STATE_DEPENDENT},
+}
+
+
+@pytest.fixture
+def stored(tmp_path, small_policy):
+    path = tmp_path / "policy.safetensors"
+    save_mlp(small_policy(5, 2), path, environment="FiveWide-v0", about="random")
+    return path
+
+
+@pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
+def test_a_policy_read_is_the_policy_written(changes, tmp_path, small_policy):
+    policy, path = dataclasses.replace(small_policy(5, 2), **changes), tmp_path / "p.safetensors"
+    save_mlp(policy, path, environment="FiveWide-v0")
+    samples = policy.log_std is not None
+    for sample in {False, samples}:
+        expected = policy if sample else dataclasses.replace(policy, log_std=None)
+        found = load_mlp(path, sample=sample)
+        assert found.deterministic is not sample
+        assert found.noise_size == (2 if sample else 0)
+        np.testing.assert_array_equal(
+            found.act(OBSERVATIONS, NOISE), expected.act(OBSERVATIONS, NOISE)
+        )
+
+
+def test_the_digest_is_the_sha256_of_the_file(stored):
+    policy = load_policy(stored, recipe("FiveWide-v0").make())
+    assert policy.digest == hashlib.sha256(stored.read_bytes()).hexdigest()
+    assert policy.name == "perceptron"
+
+
+def test_a_deterministic_policy_cannot_sample(stored):
+    with pytest.raises(InputError, match="--sample"):
+        load_policy(stored, recipe("FiveWide-v0").make(), sample=True)
+
+
+def test_policies_and_recordings_are_told_apart_although_they_share_a_suffix(stored, tmp_path):
+    recording = tmp_path / "episodes.safetensors"
+    save(collect(custom_environments.still, "Counting-v0", 1, workers=1), recording)
+    assert stored_format(stored) == POLICY_FORMAT
+    assert not is_recording(stored)
+    assert is_recording(recording)
+    with pytest.raises(InputError, match=r"expected the format tightrope\.policy/1"):
+        load_policy(recording, recipe("FiveWide-v0").make())
+
+
+def test_an_existing_file_is_not_overwritten(stored, small_policy):
+    before = stored.read_bytes()
+    with pytest.raises(InputError, match="already there"):
+        save_mlp(small_policy(5, 2, seed=1), stored, environment="FiveWide-v0")
+    assert stored.read_bytes() == before
+    assert os.listdir(stored.parent) == [stored.name]
+
+
+def test_a_truncated_file_is_an_input_error(stored):
+    content = stored.read_bytes()
+    for kept in range(0, len(content), 29):
+        stored.write_bytes(content[:kept])
+        with pytest.raises(InputError):
+            load_policy(stored, recipe("FiveWide-v0").make())
+
+
+def rewrite(path, change):
+    """Change the tightrope header of the file and write it back."""
+    content = path.read_bytes()
+    size = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + size])
+    about = json.loads(header["__metadata__"]["tightrope"])
+    change(about)
+    header["__metadata__"]["tightrope"] = json.dumps(about)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(len(text).to_bytes(8, "little") + text + content[8 + size :])
+
+
+FORGED = {
+    "another format": lambda about: about.update(format="tightrope.episodes/1"),
+    "an unknown activation": lambda about: about.update(activation="Sine"),
+    "an unknown head": lambda about: about.update(head="wooden"),
+    "no activation": lambda about: about.pop("activation"),
+    "no name": lambda about: about.pop("name"),
+}
+
+
+@pytest.mark.parametrize("change", FORGED.values(), ids=FORGED)
+def test_a_header_that_makes_no_policy_is_an_input_error(change, stored):
+    env = recipe("FiveWide-v0").make()
+    check_fit(load_policy(stored, env), env)
+    rewrite(stored, change)
+    with pytest.raises(InputError):
+        check_fit(load_policy(stored, env), env)
+
+
+def test_a_policy_for_another_environment_is_refused(stored):
+    for name in ("Pendulum-v1", "FiveNarrow-v0", "FiveKeys-v0"):
+        env = recipe(name).make()
+        with pytest.raises(InputError):
+            check_fit(load_policy(stored, env), env)
+
+
+def test_a_file_that_is_not_there_is_an_input_error(tmp_path):
+    with pytest.raises(InputError, match="nothing at"):
+        load_policy(tmp_path / "nothing.safetensors", recipe("FiveWide-v0").make())
+    assert stored_format(tmp_path / "nothing.safetensors") is None

@@ -1,0 +1,267 @@
+"""Policies stored as programs give the output of the module they were made from."""
+
+import hashlib
+import io
+import os
+import pickle
+import sys
+import warnings
+import zipfile
+
+import cloudpickle
+import custom_environments  # noqa: F401
+import numpy as np
+import pytest
+import torch
+
+from tightrope.environments import recipe
+from tightrope.errors import InputError
+from tightrope.policies import act_in_blocks, check_fit, load_policy, rows_are_stable
+
+RNG = np.random.default_rng(0)
+OBSERVATIONS = RNG.normal(0, 1, (37, 5)).astype(np.float32)
+NO_NOISE = np.zeros((37, 0), np.float32)
+FIRST, SECOND = (RNG.normal(0, 0.5, shape).astype(np.float32) for shape in [(5, 8), (8, 1)])
+EXPECTED = np.tanh(np.tanh(OBSERVATIONS @ FIRST + 0.25) @ SECOND - 0.5)  # (37, 1)
+
+
+class Network(torch.nn.Module):
+    """The same function for torch."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = torch.nn.Linear(5, 8), torch.nn.Linear(8, 1)
+        with torch.no_grad():
+            self.first.weight.copy_(torch.from_numpy(FIRST.T))
+            self.second.weight.copy_(torch.from_numpy(SECOND.T))
+            self.first.bias.fill_(0.25)
+            self.second.bias.fill_(-0.5)
+
+    def forward(self, observations):
+        return torch.tanh(self.second(torch.tanh(self.first(observations))))
+
+
+def environment(name="FiveNarrow-v0"):
+    return recipe(name).make()
+
+
+def torchscript(path, batch):
+    torch.jit.trace(Network(), torch.zeros(batch or 2, 5)).save(str(path))
+
+
+def exported(path, batch):
+    shapes = {"observations": {0: torch.export.Dim("batch")}} if batch is None else None
+    program = torch.export.export(Network(), (torch.zeros(batch or 2, 5),), dynamic_shapes=shapes)
+    torch.export.save(program, str(path))
+
+
+def onnx_model(batch, inputs=1):
+    """The network written down by hand, node by node."""
+    onnx = pytest.importorskip("onnx")
+    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
+    constants = {"w1": FIRST, "b1": np.full(8, 0.25, np.float32), "w2": SECOND}
+    constants["b2"] = np.full(1, -0.5, np.float32)
+    nodes = [
+        helper.make_node("MatMul", ["observations", "w1"], ["a"]),
+        helper.make_node("Add", ["a", "b1"], ["b"]),
+        helper.make_node("Tanh", ["b"], ["c"]),
+        helper.make_node("MatMul", ["c", "w2"], ["d"]),
+        helper.make_node("Add", ["d", "b2"], ["e"]),
+        helper.make_node("Tanh", ["e"], ["actions"]),
+    ]
+    size = "batch" if batch is None else batch
+    names = ["observations", "state"][:inputs]
+    graph = helper.make_graph(
+        nodes,
+        "policy",
+        [helper.make_tensor_value_info(name, kind, [size, 5]) for name in names],
+        [helper.make_tensor_value_info("actions", kind, [size, 1])],
+        [onnx.numpy_helper.from_array(value, name) for name, value in constants.items()],
+    )
+    return helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+    ).SerializeToString()
+
+
+def onnx_file(path, batch):
+    path.write_bytes(onnx_model(batch))
+
+
+MAKERS = {"pt": torchscript, "ts": torchscript, "pt2": exported, "onnx": onnx_file}
+CASES = [
+    *[("pt", None), ("ts", None), ("pt2", None), ("pt2", 1), ("pt2", 16)],
+    *[("onnx", None), ("onnx", 1), ("onnx", 4), ("onnx", 16)],
+]
+
+
+@pytest.fixture(scope="session")
+def program(tmp_path_factory):
+    """A function that writes (once) the network in a format, for a batch size or for any."""
+    folder = tmp_path_factory.mktemp("programs")
+
+    def write(suffix, batch=None):
+        if suffix == "onnx":
+            pytest.importorskip("onnxruntime")
+        path = folder / f"network-{batch or 'any'}.{suffix}"
+        if not path.exists():
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # torch warns of its own exporters
+                MAKERS[suffix](path, batch)
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize(("suffix", "batch"), CASES)
+def test_a_program_gives_the_output_of_its_network(suffix, batch, program):
+    policy = load_policy(program(suffix, batch), environment())
+    check_fit(policy, environment())
+    actions = act_in_blocks(policy, OBSERVATIONS, NO_NOISE)
+    np.testing.assert_allclose(actions, EXPECTED, atol=1e-6, rtol=0)
+    assert policy.deterministic
+    assert policy.noise_size == 0
+
+
+def test_an_onnx_file_exported_by_torch_is_read(tmp_path):
+    pytest.importorskip("onnxscript")
+    pytest.importorskip("onnxruntime")
+    path = tmp_path / "exported.onnx"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(
+            Network(),
+            (torch.zeros(2, 5),),
+            path,
+            dynamo=True,
+            dynamic_shapes={"observations": {0: torch.export.Dim("batch")}},
+            external_data=False,
+            verbose=False,
+        )
+    actions = act_in_blocks(load_policy(path, environment()), OBSERVATIONS, NO_NOISE)
+    np.testing.assert_allclose(actions, EXPECTED, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("suffix", ["pt", "pt2", "onnx"])
+def test_a_program_travels_to_a_worker_after_it_has_been_used(suffix, program, monkeypatch):
+    path = program(suffix)
+    monkeypatch.chdir(path.parent)
+    policy = load_policy(path.name, environment())  # a relative path
+    policy.act(OBSERVATIONS, NO_NOISE)
+    monkeypatch.chdir("/")
+    copy = pickle.loads(cloudpickle.dumps(policy))
+    np.testing.assert_allclose(copy.act(OBSERVATIONS, NO_NOISE), EXPECTED, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("suffix", ["pt", "pt2", "onnx"])
+def test_the_digest_is_the_sha256_of_the_file(suffix, program):
+    path = program(suffix)
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert load_policy(path, environment()).digest == digest
+
+
+@pytest.mark.parametrize("batch", [1, 4, 16])
+def test_a_fixed_batch_size_leaves_rows_independent_of_each_other(batch, program):
+    policy = load_policy(program("onnx", batch), environment())
+    assert rows_are_stable(policy, 5)
+
+
+@pytest.mark.parametrize("suffix", ["pt", "pt2", "onnx"])
+def test_a_damaged_program_is_an_input_error(suffix, program, tmp_path):
+    content, path = program(suffix).read_bytes(), tmp_path / f"damaged.{suffix}"
+    for kept in (0, 1, 20, len(content) // 2, len(content) - 1):
+        path.write_bytes(content[:kept])
+        with pytest.raises(InputError, match="cannot load") as refusal:
+            check_fit(load_policy(path, environment()), environment())
+        assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("suffix", ["pt", "pt2"])
+def test_a_file_of_mere_weights_is_an_input_error(suffix, tmp_path):
+    path = tmp_path / f"weights.{suffix}"
+    torch.save(Network().state_dict(), path)
+    with pytest.raises(InputError, match="cannot load"):
+        check_fit(load_policy(path, environment()), environment())
+
+
+class Bomb:
+    """Unpickling it creates the marker, a folder."""
+
+    def __init__(self, marker):
+        self.marker = marker
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.marker),)
+
+
+@pytest.mark.parametrize("suffix", ["pt", "pt2"])
+def test_a_malicious_pickle_called_a_program_is_not_executed(suffix, tmp_path):
+    marker, path = tmp_path / "marker", tmp_path / f"bomb.{suffix}"
+    for save in (lambda: torch.save(Bomb(marker), path), lambda: path.write_bytes(raw(marker))):
+        save()
+        with pytest.raises(InputError):
+            check_fit(load_policy(path, environment()), environment())
+        assert not marker.exists()
+
+
+def raw(marker):
+    return pickle.dumps(Bomb(marker))
+
+
+def test_malicious_pickles_inside_an_exported_program_are_not_executed(program, tmp_path):
+    """Every member of the archive that is a torch file or a pickle is replaced by a bomb."""
+    marker, path = tmp_path / "marker", tmp_path / "bomb.pt2"
+    bomb = io.BytesIO()
+    torch.save(Bomb(marker), bomb)
+    armed = 0
+    with zipfile.ZipFile(program("pt2")) as old, zipfile.ZipFile(path, "w") as new:
+        for name in old.namelist():
+            content = old.read(name)
+            if name.endswith((".pt", ".pkl")):
+                content, armed = bomb.getvalue(), armed + 1
+            new.writestr(name, content)
+    assert armed
+    with pytest.raises(InputError):
+        check_fit(load_policy(path, environment()), environment())
+    assert not marker.exists()
+
+
+def test_a_missing_onnx_runtime_is_answered_with_the_remedy(monkeypatch, tmp_path):
+    path = tmp_path / "any.onnx"
+    path.write_bytes(b"never read")
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(InputError, match=r'pip install "tightrope\[onnx\]"'):
+        check_fit(load_policy(path, environment()), environment())
+
+
+def test_an_onnx_program_with_two_inputs_is_an_input_error(tmp_path):
+    pytest.importorskip("onnxruntime")
+    path = tmp_path / "two.onnx"
+    path.write_bytes(onnx_model(None, inputs=2))
+    with pytest.raises(InputError, match="one input"):
+        check_fit(load_policy(path, environment()), environment())
+
+
+@pytest.mark.parametrize(("suffix", "batch"), CASES)
+def test_a_program_for_another_environment_is_refused_with_the_environments_space(
+    suffix, batch, program
+):
+    for name in ("Pendulum-v1", "Five-v0", "FiveKeys-v0"):  # observations, width, kind of actions
+        env = environment(name)
+        with pytest.raises(InputError) as refusal:
+            check_fit(load_policy(program(suffix, batch), env), env)
+        spaces = str(env.observation_space), str(env.action_space)
+        assert any(space in str(refusal.value) for space in spaces), str(refusal.value)
+        assert "\n" not in str(refusal.value)
+
+
+def test_a_program_cannot_sample_and_takes_no_statistics(program, tmp_path):
+    with pytest.raises(InputError, match="--sample"):
+        load_policy(program("pt"), environment(), sample=True)
+    with pytest.raises(InputError, match="--normalize"):
+        load_policy(program("pt"), environment(), normalize=tmp_path / "statistics.npz")
+
+
+@pytest.mark.parametrize("suffix", ["pt", "ts", "pt2", "onnx"])
+def test_a_program_that_is_not_there_is_an_input_error(suffix, tmp_path):
+    with pytest.raises(InputError, match="nothing at"):
+        load_policy(tmp_path / f"nowhere.{suffix}", environment())

@@ -1,0 +1,574 @@
+"""Collection: the same episodes whatever the workers, quotas fixed beforehand, failures by seed."""
+
+import contextlib
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from textwrap import dedent
+
+import custom_environments
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from tightrope.environments import recipe
+from tightrope.errors import InputError
+from tightrope.policies import act_in_blocks, as_policy
+from tightrope.rollouts import CollectionError, Episodes, collect, episode_seeds, load, save
+
+HOPPER, CHEETAH = "Hopper-v4", "HalfCheetah-v4"
+SHAPES = {HOPPER: (11, 3), CHEETAH: (17, 6)}
+COUNTS = {HOPPER: 7, CHEETAH: 2}
+ARRAYS = [
+    field.name for field in dataclasses.fields(Episodes) if field.name not in ("subject", "success")
+]
+
+
+def assert_same_bits(found, expected):
+    for name in ARRAYS:
+        one, other = getattr(found, name), getattr(expected, name)
+        assert one.dtype == other.dtype, name
+        assert one.shape == other.shape, name
+        assert one.tobytes() == other.tobytes(), name
+
+
+# --- the same episodes ------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def reference(small_policy):
+    """A function that collects (once) with one worker and one environment."""
+    found = {}
+
+    def get(env, log_std=None):
+        if (env, log_std) not in found:
+            policy = small_policy(*SHAPES[env], log_std=log_std)
+            found[env, log_std] = collect(policy, env, COUNTS[env], 3, workers=1, batch=1)
+        return found[env, log_std]
+
+    return get
+
+
+@pytest.mark.parametrize("log_std", [None, -1.0], ids=["mode", "sampled"])
+@pytest.mark.parametrize(("workers", "batch"), [(1, 16), (2, 3), (3, 1)])
+@pytest.mark.parametrize("env", [HOPPER, CHEETAH])
+def test_episodes_are_bit_identical_whatever_the_workers_and_the_batch(
+    env, workers, batch, log_std, small_policy, reference
+):
+    policy = small_policy(*SHAPES[env], log_std=log_std)
+    found = collect(policy, env, COUNTS[env], 3, workers=workers, batch=batch)
+    assert_same_bits(found, reference(env, log_std))
+
+
+@pytest.mark.parametrize(("algorithm", "sample"), [("SAC", False), ("PPO", True)])
+def test_a_rebuilt_sb3_policy_is_bit_identical_too(algorithm, sample, sb3_file):
+    path = sb3_file(algorithm, HOPPER, net_arch=[64, 64])
+    first = collect(path, HOPPER, 5, 1, workers=1, batch=1, sample=sample)
+    second = collect(path, HOPPER, 5, 1, workers=2, batch=16, sample=sample)
+    assert_same_bits(second, first)
+
+
+@pytest.mark.parametrize("kind", ["module", "unstable"])
+def test_policies_that_are_objects_are_bit_identical_too(kind):
+    """Also one whose rows depend on each other: it is called for one row at a time."""
+    if kind == "module":
+        import torch
+
+        torch.manual_seed(0)
+        layers = [torch.nn.Linear(11, 64), torch.nn.Tanh(), torch.nn.Linear(64, 3), torch.nn.Tanh()]
+        policy, env = torch.nn.Sequential(*layers), HOPPER
+    else:
+        env = "Counting-v0"
+        policy = lambda o: np.tanh(o[:, :1] + np.arange(len(o))[:, None])  # noqa: E731
+    first = collect(policy, env, 4, 2, workers=1, batch=1)
+    second = collect(policy, env, 4, 2, workers=1, batch=16)
+    assert_same_bits(second, first)
+
+
+def test_another_seed_gives_other_episodes(small_policy, reference):
+    other = collect(small_policy(*SHAPES[HOPPER]), HOPPER, COUNTS[HOPPER], 4, workers=1)
+    assert not set(other.seeds) & set(reference(HOPPER).seeds)
+    assert other.observations[0].tobytes() != reference(HOPPER).observations[0].tobytes()
+
+
+def test_sampled_episodes_differ_from_those_of_the_mode_and_from_each_other(reference):
+    sampled, mode = reference(HOPPER, -1.0), reference(HOPPER)
+    assert sampled.observations[0].tobytes() == mode.observations[0].tobytes()  # the same resets
+    assert sampled.actions[0].tobytes() != mode.actions[0].tobytes()
+    first, second = sampled.episode(0), sampled.episode(1)
+    assert first.actions[0].tobytes() != second.actions[0].tobytes()
+    assert sampled.subject["policy"]["actions"] == "sampled"
+    assert mode.subject["policy"]["actions"] == "deterministic"
+
+
+def test_the_noise_of_each_episode_is_standard_normal_and_its_own():
+    found = collect(custom_environments.Noisy(), "Varying-v0", 8, 0, workers=2, batch=2)
+    noise = np.arctanh(found.actions[:, 0].astype(np.float64))
+    assert len(noise) == 2 * (400 + 1 + 2 + 3)
+    assert abs(noise.mean()) < 5 / np.sqrt(len(noise))
+    assert abs(noise.std() - 1) < 5 / np.sqrt(2 * len(noise))
+    firsts = [episode.actions[0, 0] for episode in found]
+    assert len(set(firsts)) == 8
+
+
+# --- against a plain loop ---------------------------------------------------------------------
+
+
+def plain_loop(policy, env, seeds):
+    """One environment, one row at a time, Gymnasium's own interface."""
+    made, episodes = recipe(env).make(), []
+    for seed in seeds:
+        observation, _ = made.reset(seed=int(seed))
+        observations, actions, rewards = [], [], []
+        terminated = truncated = False
+        while not (terminated or truncated):
+            row = np.asarray(observation, np.float32)
+            (action,) = policy.act(row[None], np.zeros((1, 0), np.float32))
+            observations.append(row)
+            actions.append(action)
+            observation, reward, terminated, truncated, _ = made.step(action)
+            rewards.append(reward)
+        episodes.append((observations, actions, rewards, observation, terminated, truncated))
+    return episodes
+
+
+@pytest.mark.parametrize(
+    ("env", "shape"), [*SHAPES.items(), ("Varying-v0", (3, 1)), ("Pendulum-v1", (3, 1))]
+)
+def test_episodes_are_those_of_a_plain_loop(env, shape, small_policy, reference):
+    if env in SHAPES:
+        policy, found = small_policy(*shape), reference(env)
+    elif env == "Pendulum-v1":
+        policy = small_policy(*shape, bound=2.0)
+        found = collect(policy, env, 3, 3, workers=2)
+    else:
+        policy = as_policy(custom_environments.leaning)
+        found = collect(custom_environments.leaning, env, 8, 3, workers=2, batch=2)
+    expected = plain_loop(policy, env, found.seeds)
+    assert len(found) == len(expected)
+    for episode, (observations, actions, rewards, final, terminated, truncated) in zip(
+        found, expected, strict=True
+    ):
+        assert len(episode.rewards) == len(rewards)
+        np.testing.assert_allclose(episode.rewards, rewards, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(episode.observations, observations, rtol=1e-3, atol=1e-3)
+        np.testing.assert_allclose(episode.actions, actions, rtol=1e-3, atol=1e-3)
+        np.testing.assert_allclose(episode.final_observation, final, rtol=1e-3, atol=1e-3)
+        assert (episode.terminated, episode.truncated) == (bool(terminated), bool(truncated))
+
+
+def test_half_cheetah_is_truncated_at_a_thousand_steps_and_hopper_falls(reference):
+    cheetah, hopper = reference(CHEETAH), reference(HOPPER)
+    assert cheetah.lengths.tolist() == [1000] * COUNTS[CHEETAH]
+    assert cheetah.truncated.all()
+    assert not cheetah.terminated.any()
+    assert hopper.terminated.all()
+    assert hopper.observations.dtype == np.float32
+    assert hopper.rewards.dtype == np.float64
+
+
+def test_discrete_actions_reach_the_environment():
+    def balance(observations):
+        return (observations[:, 2] > 0).astype(np.int64)
+
+    found = collect(balance, "CartPole-v1", 3, 0, workers=1)
+    expected = plain_loop(as_policy(balance), "CartPole-v1", found.seeds)
+    assert found.lengths.tolist() == [len(rewards) for _, _, rewards, *_ in expected]
+    assert set(found.actions.tolist()) == {0, 1}
+
+
+def test_flattened_dictionaries_are_recorded():
+    found = collect(custom_environments.still, "Dictionary-v0", 2, 0, workers=1)
+    assert found.observations.shape == (20, 8)
+    expected = plain_loop(as_policy(custom_environments.still), "Dictionary-v0", found.seeds)
+    np.testing.assert_array_equal(found.episode(0).observations, expected[0][0])
+
+
+def test_success_is_recorded_if_it_was_ever_reported():
+    found = collect(custom_environments.still, "Succeeding-v0", 4, 0, workers=1)
+    assert found.success.tolist() == [seed % 2 == 0 for seed in found.seeds]
+    assert collect(custom_environments.still, "Counting-v0", 1, 0, workers=1).success is None
+
+
+# --- seeds and quotas -------------------------------------------------------------------------
+
+
+def test_seeds_are_distinct_and_those_of_a_longer_collection_begin_with_a_shorter_ones():
+    for seed in (0, 1, 12345, 2**40):
+        seeds = episode_seeds(seed, 1000)
+        assert len(set(seeds)) == 1000
+        assert episode_seeds(seed, 10) == seeds[:10]
+        assert all(isinstance(value, int) and 0 <= value < 2**32 for value in seeds)
+
+
+def test_different_roots_give_seeds_that_do_not_overlap():
+    roots = [set(episode_seeds(seed, 1000)) for seed in range(30)]
+    assert len(set.union(*roots)) == 30 * 1000
+
+
+@pytest.mark.parametrize("seed", [-1, 0.5])
+def test_a_root_that_is_no_whole_number_is_refused(seed):
+    with pytest.raises(InputError, match="seed must be a whole number"):
+        episode_seeds(seed, 3)
+    with pytest.raises(InputError, match="seed must be a whole number"):
+        collect(custom_environments.still, "Counting-v0", 3, seed)
+
+
+def test_a_longer_collection_begins_with_a_shorter_one():
+    short = collect(custom_environments.leaning, "Counting-v0", 3, 5, workers=2)
+    long = collect(custom_environments.leaning, "Counting-v0", 7, 5, workers=1, batch=4)
+    assert_same_bits(long.span(0, 3), short)
+
+
+@pytest.mark.parametrize(("workers", "batch"), [(1, 1), (2, 2), (3, 16)])
+def test_every_episode_is_there_in_the_order_of_its_seed_however_long_it_takes(workers, batch):
+    """Lengths 400, 1, 2, 3: taking the first that finish would leave the long ones out."""
+    found = collect(custom_environments.still, "Varying-v0", 12, 7, workers=workers, batch=batch)
+    assert found.seeds.tolist() == episode_seeds(7, 12)
+    assert found.lengths.tolist() == [(400, 1, 2, 3)[seed % 4] for seed in found.seeds]
+    for episode in found:  # rewards 1, 2, 3, ...: no step of another episode
+        assert episode.rewards.tolist() == list(range(1, len(episode.rewards) + 1))
+        # the environment's own draw, from its seed
+        draw = gym.utils.seeding.np_random(episode.seed)[0].normal()
+        assert (episode.observations[:, 0] == np.float32(draw)).all()
+
+
+def test_more_workers_than_episodes_are_not_started(monkeypatch):
+    started = []
+    popen = subprocess.Popen
+    monkeypatch.setattr(
+        subprocess, "Popen", lambda *args, **kw: started.append(args) or popen(*args, **kw)
+    )
+    collect(custom_environments.still, "Counting-v0", 2, 0, workers=8)
+    assert len(started) == 2
+
+
+# --- the record -------------------------------------------------------------------------------
+
+
+def test_the_subject_says_what_was_run(sb3_file):
+    import hashlib
+    from importlib.metadata import version
+
+    path = sb3_file("SAC", "Five-v0")
+    subject = collect(path, "Five-v0", 1, 9, workers=1).subject
+    assert subject["environment"] == recipe("Five-v0").to_json()
+    assert subject["policy"]["digest"] == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert path.name in subject["policy"]["name"]
+    assert subject["seed"] == 9
+    for package in ("mujoco", "gymnasium", "numpy", "tightrope"):
+        assert subject["versions"][package] == version(package)
+    assert "partial" not in subject
+
+
+def test_a_collection_can_be_stored_and_read_again(tmp_path):
+    found = collect(custom_environments.leaning, "Succeeding-v0", 3, 0, workers=1)
+    save(found, tmp_path / "a.safetensors")
+    again = load(tmp_path / "a.safetensors")
+    assert_same_bits(again, found)
+    np.testing.assert_array_equal(again.success, found.success)
+    assert again.subject == found.subject
+
+
+def test_collecting_twice_gives_the_same_file(tmp_path):
+    for name in ("a", "b"):
+        found = collect(custom_environments.leaning, "Counting-v0", 3, 0, workers=len(name))
+        save(found, tmp_path / f"{name}.safetensors")
+    assert (tmp_path / "a.safetensors").read_bytes() == (tmp_path / "b.safetensors").read_bytes()
+
+
+# --- wrong arguments --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *[("episodes", 0), ("episodes", -3), ("episodes", 2.5)],
+        *[("workers", 0), ("workers", -1), ("workers", 1.5), ("batch", 0), ("batch", -1)],
+        *[("timeout", 0), ("timeout", -1.0), ("timeout", np.nan)],
+    ],
+)
+def test_an_argument_out_of_range_is_an_input_error_that_names_it(name, value):
+    arguments = {"episodes": 2, "workers": 1, name: value}
+    with pytest.raises(InputError, match=rf"{name} must be.*{value}"):
+        collect(custom_environments.still, "Counting-v0", **arguments)
+
+
+def test_a_policy_for_another_environment_is_refused_before_anything_runs(small_policy):
+    with pytest.raises(InputError, match="another environment") as refusal:
+        collect(small_policy(*SHAPES[CHEETAH]), HOPPER, 2)
+    assert not isinstance(refusal.value, CollectionError)
+    assert str(recipe(HOPPER).make().observation_space) in str(refusal.value)
+
+
+# --- failures ---------------------------------------------------------------------------------
+
+
+def bad_seed(seeds):
+    (bad,) = [seed for seed in seeds if seed % 4 == 3]
+    return bad
+
+
+def fail(env, policy=custom_environments.leaning, episodes=4, **keywords):
+    start = time.monotonic()
+    with pytest.raises(CollectionError) as failure:
+        collect(policy, env, episodes, 0, **{"workers": 1, "timeout": 1.5, **keywords})
+    assert time.monotonic() - start < 12
+    assert "\n" not in str(failure.value)
+    return failure.value
+
+
+FAILURES = {
+    "Raises-v0": "RuntimeError: the motor burnt out",
+    "Exits-v0": "exit code 7",
+    "Hangs-v0": "hangs: no step in 1.5 seconds",
+    "NaN-v0": "NaN or infinity",
+    "Infinite-v0": "NaN or infinity",
+    "NaNObservation-v0": "NaN",
+    "ShortObservation-v0": "shape",
+}
+
+
+@pytest.mark.parametrize(
+    ("env", "batch"), [*((env, 16) for env in FAILURES), ("Raises-v0", 1), ("NaNObservation-v0", 1)]
+)
+def test_a_failing_environment_is_answered_with_the_seed_of_its_episode(env, batch):
+    """One of four episodes fails; what has finished before is kept, whole and finite."""
+    seeds = episode_seeds(0, 4)
+    failure = fail(env, batch=batch)
+    assert str(bad_seed(seeds)) in str(failure)
+    assert FAILURES[env] in str(failure)
+    partial = failure.partial
+    assert partial is not None
+    assert 1 <= len(partial) < 4
+    assert partial.lengths.tolist() == [2 + seed % 4 for seed in partial.seeds]
+    assert bad_seed(seeds) not in partial.seeds
+    assert partial.seeds.tolist() == [seed for seed in seeds if seed in partial.seeds]
+    assert f"{len(partial)} of 4 episodes" in partial.subject["partial"]
+
+
+def test_a_hanging_reset_is_answered_with_the_seed_of_its_episode():
+    failure = fail("HangsInReset-v0", batch=1)
+    assert str(bad_seed(episode_seeds(0, 4))) in str(failure)
+    assert "hangs" in str(failure)
+    assert len(failure.partial) == 1
+
+
+def test_nan_observations_are_the_environments_fault_not_the_policys():
+    """The policy would only pass the NaN on."""
+    failure = fail("NaNObservation-v0")
+    assert "observation" in str(failure)
+    assert "policy" not in str(failure)
+
+
+def test_a_failure_ends_the_other_workers():
+    failure = fail("Raises-v0", workers=3, episodes=12)
+    assert failure.partial is None or len(failure.partial) < 12
+    assert not children()
+
+
+def children():
+    """Process ids of our own children that still run."""
+    found = []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = status.read_text().rpartition(")")[2].split()
+        except OSError:  # gone meanwhile
+            continue
+        if int(fields[1]) == os.getpid() and fields[0] != "Z":
+            found.append(int(status.parent.name))
+    return found
+
+
+@pytest.mark.parametrize("env", ["Counting-v0", "Hangs-v0", "Exits-v0", "Raises-v0"])
+def test_no_process_and_no_descriptor_is_left_behind(env):
+    before = len(os.listdir("/proc/self/fd"))
+    with contextlib.suppress(CollectionError):
+        collect(custom_environments.still, env, 4, 0, workers=2, timeout=1.0)
+    assert not children()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_an_action_out_of_range_is_answered_with_the_seed_of_its_episode():
+    """The policy leaves the space in the third step of episodes with a positive draw only."""
+    seeds = episode_seeds(0, 8)
+    draws = [gym.utils.seeding.np_random(seed)[0].normal() for seed in seeds]
+    assert draws[-1] < 0 < max(draws)  # the last one is innocent
+    failure = fail("Counting-v0", custom_environments.too_far, episodes=8)
+    blamed = [seed for seed in seeds if str(seed) in str(failure)]
+    assert len(blamed) == 1
+    assert draws[seeds.index(blamed[0])] > 0
+    assert str(custom_environments.ACTIONS) in str(failure)
+
+
+def test_a_policy_that_raises_is_answered_with_its_error():
+    failure = fail("Counting-v0", custom_environments.falling)
+    assert "the policy fell over" in str(failure)
+
+
+def test_a_policy_that_raises_only_in_the_workers_is_answered_with_its_error(capfd):
+    """It is fine with the zeros of the first check, and fails while its rows are compared."""
+
+    def picky(observations):
+        if observations.any():
+            raise RuntimeError("only zeros, please")
+        return np.zeros((len(observations), 1), np.float32)
+
+    failure = fail("Counting-v0", picky)
+    assert "only zeros, please" in str(failure)
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_several_slow_resets_in_a_row_are_not_taken_for_a_hang():
+    """Eight resets of 0.3 seconds before the first step; none of them is longer than a second."""
+    found = collect(custom_environments.still, "SlowReset-v0", 8, 0, workers=1, timeout=1.2)
+    assert len(found) == 8
+
+
+@pytest.mark.filterwarnings("ignore:subprocess:ResourceWarning")
+def test_a_worker_that_dies_at_once_is_a_collection_error(monkeypatch, small_policy):
+    """Also if its job is larger than a pipe's buffer, so that sending it fails first."""
+    monkeypatch.setattr(
+        sys.modules["tightrope.rollouts.collect"], "_WORKER", "import os; os._exit(3)"
+    )
+    small = small_policy(3, 1)
+    found = []
+    for policy in (small, dataclasses.replace(small, name="large" * 200_000)):
+        try:
+            collect(policy, "Counting-v0", 2, 0, workers=2)
+        except Exception as error:
+            found.append(repr(error))
+    assert all("CollectionError" in error and "exit code 3" in error for error in found), found
+    assert len(found) == 2
+
+
+# --- how it is called -------------------------------------------------------------------------
+
+
+def run_script(folder, text, *arguments):
+    script = folder / "script.py"
+    script.write_text(dedent(text))
+    return subprocess.run(
+        [sys.executable, str(script), *arguments],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        timeout=60,
+    )
+
+
+def test_collecting_works_from_a_plain_script_without_a_main_guard(tmp_path):
+    answer = run_script(
+        tmp_path,
+        """
+        import sys
+        print("imported", file=sys.stderr)
+        import numpy as np
+        from tightrope.rollouts import collect
+
+        def lean(observations):
+            return np.tanh(observations[:, :1])
+
+        episodes = collect(lean, "Pendulum-v1", 3, 0, workers=2)
+        print(len(episodes), file=sys.stderr)
+        """,
+    )
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stderr.split() == ["imported", "3"]  # once: the script was not run again
+    assert answer.stdout == ""
+
+
+def test_an_environment_registered_in_a_script_reaches_the_workers(tmp_path):
+    answer = run_script(
+        tmp_path,
+        """
+        import gymnasium as gym
+        import numpy as np
+        from tightrope.rollouts import collect
+
+        class Still(gym.Env):
+            observation_space = gym.spaces.Box(-1, 1, (2,))
+            action_space = gym.spaces.Box(-1, 1, (1,))
+
+            def reset(self, *, seed=None, options=None):
+                super().reset(seed=seed)
+                self.left = 3
+                return np.zeros(2, np.float32), {}
+
+            def step(self, action):
+                self.left -= 1
+                return np.zeros(2, np.float32), 1.0, self.left == 0, False, {}
+
+        gym.register("Still-v0", Still)
+        episodes = collect(lambda o: np.zeros((len(o), 1)), "Still-v0", 2, 0, workers=2)
+        assert episodes.lengths.tolist() == [3, 3]
+        """,
+    )
+    assert answer.returncode == 0, answer.stderr
+
+
+def test_an_environment_of_a_module_reaches_the_workers_by_its_name(tmp_path, small_policy):
+    """The policy knows nothing of the module."""
+    for name in ("custom_environments:Counting-v0", "Counting-v0"):
+        found = collect(small_policy(3, 1), name, 2, 0, workers=2)
+        assert found.lengths.tolist() == [5 + seed % 3 for seed in found.seeds]
+
+
+@pytest.mark.parametrize("env", ["Loud-v0", "LoudConstructor-v0"])
+def test_nothing_lands_on_standard_output(env, capfd):
+    """Neither ours nor what an environment prints: `--json` promises a clean output."""
+    collect(custom_environments.still, env, 3, 0, workers=2, progress=True)
+    assert capfd.readouterr().out == ""
+
+
+def test_without_progress_nothing_lands_on_standard_error_either(capfd):
+    collect(custom_environments.still, "Counting-v0", 3, 0, workers=2)
+    assert capfd.readouterr().err == ""
+
+
+def test_ctrl_c_ends_a_collection_with_its_finished_episodes(tmp_path, helpers):
+    """SIGINT to the whole process group, as a terminal sends it."""
+    script, marker = tmp_path / "script.py", tmp_path / "marker"
+    script.write_text(
+        dedent(
+            """
+            import custom_environments
+            from tightrope.rollouts import CollectionError, collect
+
+            try:
+                collect(custom_environments.still, "Hangs-v0", 4, 0, workers=1, batch=1)
+            except CollectionError as error:
+                print("stopped:", error, len(error.partial))
+            """
+        )
+    )
+    process = subprocess.Popen(
+        [sys.executable, str(script)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(helpers), "HANGING_MARKER": str(marker)},
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 30
+    while not marker.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert out.startswith("stopped: interrupted after 1 of 4 episodes")
+    assert out.strip().endswith(" 1")
+    assert err == ""
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)  # nobody of the group is left
+
+
+def test_blocks_of_the_policy_are_what_the_worker_uses(small_policy, reference):
+    """The recorded actions are those of `act_in_blocks`, bit for bit."""
+    found = reference(HOPPER)
+    noise = np.zeros((len(found.rewards), 0), np.float32)
+    actions = act_in_blocks(small_policy(*SHAPES[HOPPER]), found.observations, noise)
+    np.testing.assert_array_equal(found.actions, actions)

@@ -1,0 +1,308 @@
+"""The record of episodes: what it refuses, what it shows, how it is cut and joined."""
+
+import dataclasses
+import pickle
+
+import numpy as np
+import pytest
+
+from tightrope.errors import InputError
+from tightrope.rollouts import Episode, Episodes, join
+
+LENGTHS = (3, 1, 4)
+
+
+def record(**changes):
+    """Three episodes of 3, 1 and 4 steps with two features, every field filled."""
+    steps, count = sum(LENGTHS), len(LENGTHS)
+    fields = {
+        "observations": np.arange(2 * steps, dtype=np.float32).reshape(steps, 2),
+        "rewards": np.arange(steps, dtype=np.float64),
+        "offsets": np.array([0, 3, 4, 8]),
+        "terminated": np.array([True, False, True]),
+        "truncated": np.array([False, True, False]),
+        "seeds": np.array([11, 12, 13]),
+        "actions": np.arange(steps, dtype=np.float32).reshape(steps, 1),
+        "final_observations": np.full((count, 2), 9, np.float32),
+        "success": np.array([True, False, False]),
+        "subject": {"policy": {"name": "walker"}},
+    }
+    return Episodes(**{**fields, **changes})
+
+
+def poisoned(name, index, value=np.nan):
+    array = getattr(record(), name).copy()
+    array[index] = value
+    return {name: array}
+
+
+def without_last(name):
+    return {name: getattr(record(), name)[:-1]}
+
+
+WRONG = {
+    "no episodes": ({"offsets": np.array([0])}, "none"),
+    "no offsets": ({"offsets": np.zeros(0, np.int64)}, "none"),
+    "an empty episode": ({"offsets": np.array([0, 3, 3, 8])}, "at least one step"),
+    "falling offsets": ({"offsets": np.array([0, 4, 3, 8])}, "at least one step"),
+    "offsets that start late": ({"offsets": np.array([1, 3, 4, 8])}, "offsets"),
+    "offsets that end early": ({"offsets": np.array([0, 3, 4, 7])}, "8 steps"),
+    "offsets that end late": ({"offsets": np.array([0, 3, 4, 9])}, "8 steps"),
+    "flat observations": ({"observations": np.zeros(8, np.float32)}, r"\(steps, features\)"),
+    "deep observations": ({"observations": np.zeros((8, 2, 2), np.float32)}, "features"),
+    "rewards in a column": ({"rewards": np.zeros((8, 1))}, "rewards"),
+    "another width at the end": (
+        {"final_observations": np.zeros((3, 5), np.float32)},
+        "final_observations",
+    ),
+    "flags in a column": ({"terminated": np.ones((3, 1), np.bool_)}, "terminated"),
+    "an episode without an end": ({"truncated": np.zeros(3, np.bool_)}, "episode 1 with neither"),
+    **{
+        f"too few {name}": (without_last(name), name)
+        for name in (
+            *("observations", "terminated", "truncated", "seeds", "actions"),
+            *("final_observations", "success"),
+        )
+    },
+    "a NaN reward": (poisoned("rewards", 3), r"rewards.*episode 1 \(seed 12\)"),
+    "an infinite reward": (poisoned("rewards", 7, np.inf), r"rewards.*episode 2 \(seed 13\)"),
+    "rewards of both infinities": (
+        {"rewards": np.array([np.inf, -np.inf, 0, 0, 0, 0, 0, 0])},
+        r"rewards.*episode 0 \(seed 11\)",
+    ),
+    "a NaN observation": (poisoned("observations", (0, 1)), "observations.*episode 0"),
+    "an infinite observation": (poisoned("observations", (4, 0), -np.inf), "episode 2"),
+    "a NaN at the end": (poisoned("final_observations", (1, 1)), "final_observations.*episode 1"),
+    "a NaN action": (poisoned("actions", (2, 0)), "actions.*episode 0"),
+}
+
+
+@pytest.mark.parametrize(("changes", "words"), WRONG.values(), ids=WRONG)
+def test_a_record_that_is_not_whole_is_refused(changes, words):
+    with pytest.raises(InputError, match=words):
+        record(**changes)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("observations", np.float64),
+        ("rewards", np.float32),
+        ("offsets", np.int32),
+        ("terminated", np.int64),
+        ("truncated", np.float32),
+        ("seeds", np.float64),
+        ("success", np.int8),
+        ("final_observations", np.float64),
+    ],
+)
+def test_fields_have_one_type_each_or_could_not_be_stored(name, kind):
+    """Either the record refuses another type, or it converts it; it never keeps it."""
+    right = getattr(record(), name).dtype
+    try:
+        made = record(**{name: getattr(record(), name).astype(kind)})
+    except InputError as refusal:
+        assert name in str(refusal)  # noqa: PT017
+    else:
+        assert getattr(made, name).dtype == right
+
+
+def test_an_unknown_seed_is_not_named_as_if_it_were_one():
+    with pytest.raises(InputError) as refusal:
+        record(seeds=np.full(3, -1), **poisoned("rewards", 3))
+    assert "episode 1" in str(refusal.value)
+    assert "seed" not in str(refusal.value)
+
+
+def test_large_finite_rewards_are_finite_although_their_sum_is_not():
+    assert len(record(rewards=np.full(8, 1e308))) == 3
+
+
+def test_optional_fields_may_be_missing_and_actions_may_be_of_any_shape():
+    bare = record(actions=None, final_observations=None, success=None)
+    assert [bare.actions, bare.final_observations, bare.success] == [None] * 3
+    for shape in ((8,), (8, 2, 3)):
+        assert record(actions=np.zeros(shape, np.int64)).actions.shape == shape
+
+
+def test_an_episode_may_be_terminated_and_truncated_at_once():
+    both = record(terminated=np.ones(3, np.bool_), truncated=np.ones(3, np.bool_))
+    assert both.episode(0).terminated
+    assert both.episode(0).truncated
+
+
+def test_a_record_is_frozen():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        record().rewards = np.zeros(8)
+
+
+def test_the_repr_shows_shapes_and_no_numbers():
+    steps = 5000
+    big = Episodes(
+        observations=np.full((steps, 7), 0.123, np.float32),
+        rewards=np.full(steps, 0.456),
+        offsets=np.array([0, 2000, steps]),
+        terminated=np.ones(2, np.bool_),
+        truncated=np.zeros(2, np.bool_),
+        seeds=np.arange(2),
+    )
+    shown = repr(big)
+    assert len(shown) < 400
+    assert "\n" not in shown
+    for words in ("2 episodes", "5000 steps", "observations=float32[5000, 7]", "float64[5000]"):
+        assert words in shown
+    assert "0.123" not in shown
+    assert "0.456" not in shown
+    assert "final_observations" not in shown
+
+
+def test_lengths_and_the_episode_of_each_step_follow_from_the_offsets():
+    assert record().lengths.tolist() == list(LENGTHS)
+    assert record().episode_of_step.tolist() == [0, 0, 0, 1, 2, 2, 2, 2]
+    assert len(record()) == 3
+
+
+# --- single episodes, spans, splits -----------------------------------------------------------
+
+
+def test_an_episode_has_the_rows_between_its_offsets():
+    whole = record()
+    for index, (start, stop) in enumerate([(0, 3), (3, 4), (4, 8)]):
+        episode = whole.episode(index)
+        np.testing.assert_array_equal(episode.observations, whole.observations[start:stop])
+        np.testing.assert_array_equal(episode.rewards, whole.rewards[start:stop])
+        np.testing.assert_array_equal(episode.actions, whole.actions[start:stop])
+        np.testing.assert_array_equal(episode.final_observation, whole.final_observations[index])
+        assert episode.seed == whole.seeds[index]
+        assert episode.terminated == whole.terminated[index]
+        assert episode.truncated == whole.truncated[index]
+        assert episode.success == whole.success[index]
+
+
+def test_an_index_outside_the_record_is_an_error_and_a_negative_one_counts_from_the_end():
+    with pytest.raises((IndexError, InputError)):
+        record().episode(3)
+    try:
+        last = record().episode(-1)
+    except (IndexError, InputError):
+        return
+    assert last.rewards.tolist() == [4, 5, 6, 7]
+
+
+def test_iterating_gives_the_episodes_in_order():
+    assert [episode.seed for episode in record()] == [11, 12, 13]
+
+
+def test_episodes_and_spans_are_views():
+    whole = record()
+    assert np.shares_memory(whole.episode(2).observations, whole.observations)
+    span = whole.span(1, 3)
+    for name in ("observations", "rewards", "actions", "terminated", "final_observations"):
+        assert np.shares_memory(getattr(span, name), getattr(whole, name))
+
+
+@pytest.mark.parametrize(("start", "stop"), [(0, 1), (0, 2), (1, 2), (1, 3), (2, 3), (0, 3)])
+def test_a_span_holds_the_episodes_of_the_whole(start, stop):
+    whole = record()
+    span = whole.span(start, stop)
+    assert_equal_episodes(list(span), list(whole)[start:stop])
+    assert span.offsets[0] == 0
+    assert span.subject == whole.subject
+
+
+@pytest.mark.parametrize(("start", "stop"), [(-1, 2), (0, 4), (2, 2), (2, 1), (3, 4)])
+def test_a_span_of_no_episodes_is_refused(start, stop):
+    with pytest.raises(InputError, match="start < stop"):
+        record().span(start, stop)
+
+
+def test_a_split_covers_all_episodes_in_order():
+    parts = record().split([1, 2])
+    assert [len(part) for part in parts] == [1, 2]
+    assert_equal_episodes([episode for part in parts for episode in part], list(record()))
+
+
+@pytest.mark.parametrize("sizes", [[1, 1], [2, 2], [3, 0], [4, -1], []])
+def test_a_split_that_does_not_add_up_is_refused(sizes):
+    with pytest.raises(InputError, match="add up to 3"):
+        record().split(sizes)
+
+
+# --- join -------------------------------------------------------------------------------------
+
+
+def assert_equal_episodes(found, expected):
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected, strict=True):
+        for field in dataclasses.fields(Episode):
+            np.testing.assert_array_equal(getattr(one, field.name), getattr(other, field.name))
+
+
+def test_joining_the_episodes_of_a_record_gives_the_record():
+    whole = record()
+    joined = join(list(whole), whole.subject)
+    for field in dataclasses.fields(Episodes):
+        found, expected = getattr(joined, field.name), getattr(whole, field.name)
+        np.testing.assert_array_equal(found, expected)
+        if isinstance(expected, np.ndarray):
+            assert found.dtype == expected.dtype
+    assert joined.subject == {"policy": {"name": "walker"}}
+
+
+def test_joining_converts_observations_to_float32_and_rewards_to_float64():
+    episode = Episode(np.zeros((2, 3)), np.ones(2, np.float32), True, False)
+    joined = join([episode])
+    assert joined.observations.dtype == np.float32
+    assert joined.rewards.dtype == np.float64
+    assert joined.seeds.tolist() == [-1]
+
+
+def test_an_optional_field_is_kept_only_if_all_episodes_have_it():
+    first, second, third = record()
+    joined = join([first, dataclasses.replace(second, actions=None, success=None), third])
+    assert joined.actions is None
+    assert joined.success is None
+    assert joined.final_observations.shape == (3, 2)
+
+
+def test_joining_nothing_is_refused():
+    with pytest.raises(InputError, match="at least one episode"):
+        join([])
+
+
+def episode(steps=2, **changes):
+    made = Episode(np.zeros((steps, 3), np.float32), np.zeros(steps), True, False)
+    return dataclasses.replace(made, **changes)
+
+
+RAGGED = {
+    "observations of another width": [episode(), episode(observations=np.zeros((2, 4)))],
+    "observations without width": [episode(observations=np.zeros(2))],
+    "actions of another shape": [
+        episode(actions=np.zeros((2, 1))),
+        episode(actions=np.zeros((2, 2))),
+    ],
+    "final observations of another width": [
+        episode(final_observation=np.zeros(3)),
+        episode(final_observation=np.zeros(4)),
+    ],
+    "an observation moved to the next episode": [
+        episode(observations=np.zeros((3, 3))),
+        episode(observations=np.zeros((1, 3))),
+    ],
+    "an action moved to the next episode": [
+        episode(actions=np.zeros((1, 1))),
+        episode(actions=np.zeros((3, 1))),
+    ],
+}
+
+
+@pytest.mark.parametrize("episodes", RAGGED.values(), ids=RAGGED)
+def test_ragged_episodes_are_refused(episodes):
+    with pytest.raises(InputError, match="expected"):
+        join(episodes)
+
+
+def test_a_record_survives_pickling():
+    copy = pickle.loads(pickle.dumps(record()))
+    assert_equal_episodes(list(copy), list(record()))

@@ -1,0 +1,625 @@
+"""Logs of others: D4RL-style arrays and real Minari datasets, in and out, good and bad."""
+
+import dataclasses
+import os
+import pickle
+import subprocess
+import sys
+import warnings
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from tightrope.errors import InputError
+from tightrope.rollouts import (
+    Episode,
+    export_arrays,
+    export_minari,
+    import_arrays,
+    import_minari,
+    join,
+    load,
+    save,
+)
+
+SUFFIXES = ["npz", "hdf5", "h5"]
+LENGTHS = (3, 1, 4)
+
+
+def episodes(lengths=LENGTHS, *, actions=np.float32):
+    rng = np.random.default_rng(0)
+    return join(
+        [
+            Episode(
+                observations=rng.normal(size=(length, 2)).astype(np.float32),
+                rewards=rng.normal(size=length),
+                terminated=index % 2 == 0,
+                truncated=index % 2 == 1,
+                seed=100 + index,
+                actions=rng.integers(0, 5, (length, 1)).astype(actions),
+                final_observation=rng.normal(size=2).astype(np.float32),
+            )
+            for index, length in enumerate(lengths)
+        ],
+        {"policy": {"name": "walker"}, "environment": {"id": "Hopper-v4"}},
+    )
+
+
+def arrays(**changes):
+    """A log of 3, 1 and 4 steps as D4RL writes it; a change of None removes a name."""
+    log = {
+        "observations": np.arange(16, dtype=np.float32).reshape(8, 2),
+        "actions": np.arange(8, dtype=np.float32)[:, None],
+        "rewards": np.arange(8, dtype=np.float32),
+        "terminals": np.array([0, 0, 1, 0, 0, 0, 0, 1], np.bool_),
+        "timeouts": np.array([0, 0, 0, 1, 0, 0, 0, 0], np.bool_),
+    }
+    log.update(changes)
+    return {name: value for name, value in log.items() if value is not None}
+
+
+def write(path, log):
+    """By numpy and h5py themselves, not by the code under test."""
+    if path.suffix == ".npz":
+        np.savez(path, **log)
+    else:
+        h5py = pytest.importorskip("h5py")
+        with h5py.File(path, "w") as archive:
+            for name, value in log.items():
+                archive[name] = value
+    return path
+
+
+def same(found, expected, *, but=()):
+    for name in ("observations", "rewards", "offsets", "terminated", "truncated", "actions"):
+        one, other = getattr(found, name), getattr(expected, name)
+        assert one.dtype == other.dtype, name
+        np.testing.assert_array_equal(one, other, err_msg=name)
+    for name in {"final_observations", "seeds"} - set(but):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)
+
+
+# --- flat arrays ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_log_is_cut_where_its_flags_say(suffix, tmp_path):
+    found = import_arrays(write(tmp_path / f"log.{suffix}", arrays()))
+    assert found.lengths.tolist() == [3, 1, 4]
+    assert found.terminated.tolist() == [True, False, True]
+    assert found.truncated.tolist() == [False, True, False]
+    assert found.seeds.tolist() == [-1, -1, -1]
+    assert found.observations.dtype == np.float32
+    assert found.rewards.dtype == np.float64
+    np.testing.assert_array_equal(found.observations, arrays()["observations"])
+    np.testing.assert_array_equal(found.actions, arrays()["actions"])
+    assert found.final_observations is None
+    assert found.subject["log"] == f"log.{suffix}"
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_arrays_written_are_arrays_read(suffix, tmp_path):
+    if suffix != "npz":
+        pytest.importorskip("h5py")
+    path = tmp_path / "deep" / f"log.{suffix}"
+    export_arrays(episodes(), path)
+    same(import_arrays(path), episodes(), but={"seeds"})
+    assert os.listdir(path.parent) == [path.name]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_exported_arrays_have_the_names_and_rules_of_d4rl(suffix, tmp_path):
+    original = episodes()
+    path = tmp_path / f"log.{suffix}"
+    if suffix == "npz":
+        export_arrays(original, path)
+        with np.load(path, allow_pickle=False) as archive:
+            log = dict(archive)
+    else:
+        h5py = pytest.importorskip("h5py")
+        export_arrays(original, path)
+        with h5py.File(path, "r") as archive:
+            log = {name: archive[name][()] for name in archive}
+    assert set(log) == {
+        *("observations", "actions", "rewards", "terminals", "timeouts", "next_observations")
+    }
+    assert {len(array) for array in log.values()} == {8}
+    assert log["terminals"].tolist() == [0, 0, 1, 0, 0, 0, 0, 1]
+    assert log["timeouts"].tolist() == [0, 0, 0, 1, 0, 0, 0, 0]
+    for index, (start, stop) in enumerate([(0, 3), (3, 4), (4, 8)]):  # s' of each step
+        following = log["next_observations"][start:stop]
+        np.testing.assert_array_equal(following[:-1], original.observations[start + 1 : stop])
+        np.testing.assert_array_equal(following[-1], original.final_observations[index])
+
+
+def test_episodes_without_actions_or_final_observations_are_exported_without_them(tmp_path):
+    bare = dataclasses.replace(episodes(), actions=None, final_observations=None)
+    export_arrays(bare, tmp_path / "log.npz")
+    with np.load(tmp_path / "log.npz") as archive:
+        assert set(archive) == {"observations", "rewards", "terminals", "timeouts"}
+    assert import_arrays(tmp_path / "log.npz").actions is None
+
+
+def test_observations_of_many_dimensions_are_flattened_and_numbers_of_any_kind_are_read(tmp_path):
+    log = arrays(
+        observations=np.arange(48, dtype=np.uint8).reshape(8, 2, 3),
+        rewards=np.arange(8).reshape(8, 1),
+        terminals=arrays()["terminals"].astype(np.float32),
+        timeouts=arrays()["timeouts"].astype(np.int8)[:, None],
+    )
+    found = import_arrays(write(tmp_path / "log.npz", log))
+    np.testing.assert_array_equal(found.observations, np.arange(48).reshape(8, 6))
+    np.testing.assert_array_equal(found.rewards, np.arange(8))
+    assert found.lengths.tolist() == [3, 1, 4]
+
+
+def test_other_arrays_in_a_log_are_left_alone(tmp_path):
+    log = arrays(infos=np.zeros(3), metadata=np.array("D4RL"))
+    assert len(import_arrays(write(tmp_path / "log.npz", log))) == 3
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_trailing_incomplete_episode_is_dropped_with_a_warning(suffix, tmp_path):
+    log = arrays(terminals=np.array([0, 0, 1, 0, 0, 0, 0, 0], np.bool_))
+    with pytest.warns(UserWarning, match="dropped the last 4 steps"):
+        found = import_arrays(write(tmp_path / f"log.{suffix}", log))
+    assert found.lengths.tolist() == [3, 1]
+    assert found.observations.shape == (4, 2)
+
+
+def test_a_log_of_a_single_episode_is_read(tmp_path):
+    log = arrays(terminals=None, timeouts=np.arange(8) == 7)
+    log["terminals"] = np.zeros(8, np.bool_)
+    found = import_arrays(write(tmp_path / "log.npz", log))
+    assert found.lengths.tolist() == [8]
+    assert found.truncated.tolist() == [True]
+
+
+def test_imported_episodes_can_be_stored_and_read_again(tmp_path):
+    found = import_arrays(write(tmp_path / "log.npz", arrays()))
+    save(found, tmp_path / "log.safetensors")
+    same(load(tmp_path / "log.safetensors"), found)
+
+
+# --- bad logs ---------------------------------------------------------------------------------
+
+
+def poisoned(name, value):
+    array = arrays()[name].astype(np.float64)
+    array[4] = value
+    return {name: array}
+
+
+BAD = {
+    "a NaN reward": (poisoned("rewards", np.nan), "finite rewards.*episode 2"),
+    "an infinite reward": (poisoned("rewards", -np.inf), "finite rewards.*episode 2"),
+    "a NaN observation": (poisoned("observations", np.nan), "finite observations.*episode 2"),
+    "an infinite action": (poisoned("actions", np.inf), "finite actions.*episode 2"),
+    "too few observations": ({"observations": np.zeros((7, 2))}, "8 rows of observations.*7"),
+    "too few terminals": ({"terminals": np.ones(7, np.bool_)}, "8 rows of terminals.*7"),
+    "too many timeouts": ({"timeouts": np.ones(9, np.bool_)}, "8 rows of timeouts.*9"),
+    "too few actions": ({"actions": np.zeros((3, 1))}, "8 rows of actions.*3"),
+    "too few next observations": ({"next_observations": np.zeros((2, 2))}, "next_observations"),
+    "next observations of another width": (
+        {"next_observations": np.zeros((8, 5))},
+        "observations",
+    ),
+    "two rewards per step": ({"rewards": np.zeros((8, 2))}, "rows of|rewards"),
+    "two flags per step": ({"terminals": np.ones((8, 2), np.bool_)}, "terminals"),
+    "flags that are no flags": ({"terminals": np.arange(8)}, "true and false in terminals"),
+    "flags of NaN": ({"timeouts": np.full(8, np.nan)}, "true and false in timeouts"),
+    "no end at all": (
+        {"terminals": np.zeros(8, np.bool_), "timeouts": np.zeros(8, np.bool_)},
+        "at least one terminal or timeout",
+    ),
+    "words for observations": ({"observations": np.array(["a"] * 8)}, "observations"),
+    "words for rewards": ({"rewards": np.array(["good"] * 8)}, "rewards"),
+    "words for actions": ({"actions": np.array(["left"] * 8)}, "actions"),
+    "complex rewards": ({"rewards": np.zeros(8, np.complex128)}, "rewards"),
+    "one number for observations": ({"observations": np.float32(3)}, "observations"),
+    "one number for rewards": ({"rewards": np.float32(3)}, "rows of|rewards"),
+    "one number for terminals": ({"terminals": np.bool_(True)}, "terminals"),
+    "one number for actions": ({"actions": np.float32(1)}, "actions"),
+    "an empty log": (
+        {name: array[:0] for name, array in arrays().items()},
+        "expected at least one|no steps|empty",
+    ),
+    **{
+        f"no {name}": ({name: None}, f"no {name}")
+        for name in ("observations", "rewards", "terminals", "timeouts")
+    },
+}
+
+
+@pytest.mark.parametrize(("changes", "words"), BAD.values(), ids=BAD)
+def test_a_bad_log_is_an_input_error_that_says_what_is_wrong(changes, words, tmp_path):
+    path = write(tmp_path / "log.npz", arrays(**changes))
+    with pytest.raises(InputError, match=words) as refusal:
+        import_arrays(path)
+    assert "\n" not in str(refusal.value)
+
+
+class Bomb:
+    """Unpickling it creates the marker, a folder."""
+
+    def __init__(self, marker):
+        self.marker = marker
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.marker),)
+
+
+@pytest.mark.parametrize("name", ["observations", "rewards", "terminals", "actions"])
+def test_arrays_that_are_pickles_are_refused_and_not_executed(name, tmp_path):
+    marker = tmp_path / "marker"
+    armed = np.array([Bomb(marker)] * 8, dtype=object)
+    path = write(tmp_path / "log.npz", arrays(**{name: armed}))
+    with pytest.raises(InputError):
+        import_arrays(path)
+    path.write_bytes(pickle.dumps(Bomb(marker)))
+    with pytest.raises(InputError):
+        import_arrays(path)
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("name", ["observations", "rewards", "terminals", "actions"])
+def test_ragged_arrays_in_hdf5_are_an_input_error(name, tmp_path):
+    h5py = pytest.importorskip("h5py")
+    path = write(tmp_path / "log.hdf5", arrays(**{name: None}))
+    with h5py.File(path, "a") as archive:
+        ragged = archive.create_dataset(name, (8,), dtype=h5py.vlen_dtype(np.float32))
+        for row in range(8):
+            ragged[row] = np.zeros(1 + row % 3)
+    with pytest.raises(InputError, match=name):
+        import_arrays(path)
+
+
+def test_a_group_in_place_of_an_array_is_an_input_error(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    path = write(tmp_path / "log.hdf5", arrays(observations=None))
+    with h5py.File(path, "a") as archive:
+        archive.create_group("observations")["camera"] = np.zeros((8, 2))
+    with pytest.raises(InputError):
+        import_arrays(path)
+
+
+def refusal(path):
+    """What is said of a log, or None; keeps no exception, and so no open file, alive."""
+    try:
+        import_arrays(path)
+    except InputError as error:
+        return str(error)
+    return None
+
+
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # numpy's, of a bad .npz
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_truncated_log_is_an_input_error(suffix, tmp_path):
+    path = write(tmp_path / f"log.{suffix}", arrays())
+    content = path.read_bytes()
+    for kept in np.linspace(0, len(content) - 1, 25).astype(int):
+        path.write_bytes(content[:kept])
+        said = refusal(path)
+        assert said is not None
+        assert "\n" not in said
+
+
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # numpy's, of a bad .npz
+def test_an_npz_with_flipped_bytes_is_an_input_error_or_the_same_log(tmp_path):
+    path = write(tmp_path / "log.npz", arrays())
+    content, rng = path.read_bytes(), np.random.default_rng(0)
+    directory = content.index(b"PK\x01\x02")
+    places = [*rng.integers(0, len(content), 100), *rng.integers(directory, len(content), 200)]
+    for place in places:
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << rng.integers(8)
+        path.write_bytes(damaged)
+        try:
+            found = import_arrays(path)
+        except InputError:
+            continue
+        np.testing.assert_array_equal(found.rewards, arrays()["rewards"])
+        np.testing.assert_array_equal(found.observations, arrays()["observations"])
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_log_that_is_not_there_is_an_input_error(suffix, tmp_path):
+    with pytest.raises(InputError, match="nothing at"):
+        import_arrays(tmp_path / f"nothing.{suffix}")
+
+
+def test_exporting_refuses_to_overwrite_and_knows_its_suffixes(tmp_path):
+    (tmp_path / "log.npz").write_bytes(b"precious")
+    with pytest.raises(InputError, match="already there"):
+        export_arrays(episodes(), tmp_path / "log.npz")
+    with pytest.raises(InputError, match=r"\.npz or \.hdf5"):
+        export_arrays(episodes(), tmp_path / "log.csv")
+    assert (tmp_path / "log.npz").read_bytes() == b"precious"
+    assert os.listdir(tmp_path) == ["log.npz"]
+
+
+def test_a_missing_h5py_is_answered_with_the_remedy(tmp_path, monkeypatch):
+    path = tmp_path / "log.hdf5"
+    path.write_bytes(b"never read")
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    with pytest.raises(InputError, match=r'pip install "tightrope\[minari\]"'):
+        import_arrays(path)
+    with pytest.raises(InputError, match=r'pip install "tightrope\[minari\]"'):
+        export_arrays(episodes(), tmp_path / "new.hdf5")
+    assert os.listdir(tmp_path) == ["log.hdf5"]
+
+
+# --- Minari -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def database(tmp_path, monkeypatch):
+    """An empty Minari database of our own."""
+    pytest.importorskip("minari")
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "minari"))
+    (tmp_path / "minari").mkdir()
+    return tmp_path / "minari"
+
+
+def pendulum(count=3, steps=5):
+    """Episodes recorded by a plain loop."""
+    env = gym.make("Pendulum-v1", max_episode_steps=steps)
+    recorded = []
+    for seed in range(count):
+        env.action_space.seed(seed)
+        observation, _ = env.reset(seed=seed)
+        observations, actions, rewards = [observation], [], []
+        for _ in range(steps):
+            actions.append(env.action_space.sample())
+            observation, reward, *_ = env.step(actions[-1])
+            observations.append(observation)
+            rewards.append(reward)
+        recorded.append((np.stack(observations), np.stack(actions), np.array(rewards)))
+    return recorded
+
+
+def create(name, recorded, *, terminations=None, truncations=None, **spaces):
+    """A dataset made by Minari itself."""
+    import minari
+    from minari.data_collector import EpisodeBuffer
+
+    buffers = []
+    for index, (observations, actions, rewards) in enumerate(recorded):
+        last = np.arange(len(rewards)) == len(rewards) - 1
+        buffers.append(
+            EpisodeBuffer(
+                id=index,
+                seed=50 + index,
+                observations=observations,
+                actions=actions,
+                rewards=rewards,
+                terminations=(terminations or {}).get(index, np.zeros_like(last)),
+                truncations=(truncations or {}).get(index, last),
+            )
+        )
+    spaces = spaces or {"env": gym.make("Pendulum-v1", max_episode_steps=5)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of optional fields left out
+        minari.create_dataset_from_buffers(name, buffers, **spaces)
+
+
+@pytest.mark.parametrize("by", ["id", "folder", "data folder"])
+def test_a_minari_dataset_is_read_by_its_id_and_by_its_folder(by, database, monkeypatch):
+    recorded = pendulum(12)  # two digits: "10" sorts before "2" as a word
+    create("walks/pendulum-v0", recorded)
+    folder = database / "walks" / "pendulum-v0"
+    source = {"id": "walks/pendulum-v0", "folder": folder, "data folder": folder / "data"}[by]
+    if by != "id":
+        monkeypatch.delenv("MINARI_DATASETS_PATH")
+    found = import_minari(source)
+    assert len(found) == 12
+    for episode, (observations, actions, rewards) in zip(found, recorded, strict=True):
+        np.testing.assert_array_equal(episode.observations, observations[:-1])
+        np.testing.assert_array_equal(episode.final_observation, observations[-1])
+        np.testing.assert_array_equal(episode.actions, actions)
+        np.testing.assert_array_equal(episode.rewards, rewards)
+        assert episode.truncated
+        assert not episode.terminated
+    assert found.subject["log"] == "walks/pendulum-v0"
+    assert found.subject["environment"] == {"id": "Pendulum-v1"}
+
+
+def test_the_seeds_in_a_minari_dataset_are_read(database):
+    create("walks/pendulum-v0", pendulum())
+    assert import_minari("walks/pendulum-v0").seeds.tolist() == [50, 51, 52]
+
+
+def test_dictionaries_of_a_minari_dataset_are_flattened_as_the_environment_flattens_them(database):
+    space = gym.spaces.Dict(
+        {
+            "velocity": gym.spaces.Box(-1, 1, (2, 2), np.float64),
+            "angle": gym.spaces.Box(-1, 1, (1,), np.float32),
+        }
+    )
+    space.seed(0)
+    samples = [space.sample() for _ in range(4)]
+    batch = {key: np.stack([sample[key] for sample in samples]) for key in space}
+    recorded = [(batch, np.zeros((3, 1), np.float32), np.zeros(3))]
+    action_space = gym.spaces.Box(-1, 1, (1,), np.float32)
+    create("dict-v0", recorded, observation_space=space, action_space=action_space)
+    found = import_minari("dict-v0")
+    expected = np.stack([gym.spaces.flatten(space, sample) for sample in samples])
+    np.testing.assert_array_equal(found.observations, expected[:3].astype(np.float32))
+    np.testing.assert_array_equal(found.final_observations[0], expected[3].astype(np.float32))
+
+
+def test_discrete_actions_of_a_minari_dataset_are_read(database):
+    recorded = [(o, np.arange(5) % 2, r) for o, _, r in pendulum()]
+    box = gym.spaces.Box(-np.inf, np.inf, (3,), np.float32)
+    create("keys-v0", recorded, observation_space=box, action_space=gym.spaces.Discrete(2))
+    assert import_minari("keys-v0").actions.tolist() == [0, 1, 0, 1, 0] * 3
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.int64])
+def test_a_dataset_written_is_a_dataset_read(kind, database):
+    original = episodes(actions=kind)
+    export_minari(original, "walks/mine-v0")
+    same(import_minari("walks/mine-v0"), original, but={"seeds"})
+    same(import_minari(database / "walks" / "mine-v0"), original, but={"seeds"})
+
+
+def test_seeds_survive_a_minari_dataset(database):
+    export_minari(episodes(), "walks/mine-v0")
+    assert import_minari("walks/mine-v0").seeds.tolist() == [100, 101, 102]
+
+
+def test_minari_itself_reads_what_was_exported(database):
+    import minari
+
+    export_minari(episodes(), "walks/mine-v0")
+    dataset = minari.load_dataset("walks/mine-v0")
+    assert dataset.total_episodes == 3
+    assert dataset.total_steps == 8
+    first = next(iter(dataset))
+    np.testing.assert_array_equal(first.rewards, episodes().rewards[:3])
+    assert first.observations.shape == (4, 2)
+    assert first.terminations.tolist() == [False, False, True]
+    assert first.truncations.tolist() == [False, False, False]
+
+
+def test_a_log_goes_from_minari_to_arrays_and_to_our_own_file_and_back(database, tmp_path):
+    create("walks/pendulum-v0", pendulum())
+    first = import_minari("walks/pendulum-v0")
+    export_arrays(first, tmp_path / "log.hdf5")
+    second = import_arrays(tmp_path / "log.hdf5")
+    save(second, tmp_path / "log.safetensors")
+    third = load(tmp_path / "log.safetensors")
+    export_minari(third, "walks/again-v0")
+    same(import_minari("walks/again-v0"), first, but={"seeds"})
+
+
+def test_an_incomplete_last_episode_of_minari_is_dropped_with_a_warning(database):
+    none = np.zeros(5, np.bool_)
+    create("walks/cut-v0", pendulum(), truncations={2: none})
+    with pytest.warns(UserWarning, match="dropped the last episode"):
+        assert len(import_minari("walks/cut-v0")) == 2
+
+
+def test_an_incomplete_episode_before_the_last_is_an_input_error(database):
+    create("walks/cut-v0", pendulum(), truncations={1: np.zeros(5, np.bool_)})
+    with pytest.raises(InputError, match="episode 1"):
+        import_minari("walks/cut-v0")
+
+
+def test_a_minari_dataset_of_no_whole_episode_is_an_input_error(database):
+    create("walks/cut-v0", pendulum(1), truncations={0: np.zeros(5, np.bool_)})
+    with pytest.warns(UserWarning), pytest.raises(InputError, match="at least one episode"):  # noqa: PT030
+        import_minari("walks/cut-v0")
+
+
+def test_a_nan_reward_in_minari_is_an_input_error(database):
+    recorded = pendulum()
+    recorded[1][2][3] = np.nan
+    create("walks/nan-v0", recorded)
+    with pytest.raises(InputError, match=r"finite rewards.*episode 1"):
+        import_minari("walks/nan-v0")
+
+
+def tamper(database, name, change):
+    import h5py
+
+    with h5py.File(database / "walks" / "pendulum-v0" / "data" / "main_data.hdf5", "a") as archive:
+        group = archive["episode_1"]
+        value = change(group[name][()])
+        del group[name]
+        group[name] = value
+
+
+DISAGREEING = {
+    "too few observations": ("observations", lambda array: array[:-2]),
+    "too many observations": ("observations", lambda array: np.concatenate([array, array])),
+    "narrower observations": ("observations", lambda array: array[:, :2]),
+    "too few rewards": ("rewards", lambda array: array[:-1]),
+    "no rewards": ("rewards", lambda array: array[:0]),
+    "too few actions": ("actions", lambda array: array[:-1]),
+    "too few terminations": ("terminations", lambda array: array[:-1]),
+    "too few truncations": ("truncations", lambda array: array[-2:]),
+    "truncated all the time": ("truncations", lambda array: np.ones(5, np.bool_)),
+    "terminated in the middle": ("terminations", lambda array: np.arange(5) == 2),
+}
+
+
+@pytest.mark.parametrize(("name", "change"), DISAGREEING.values(), ids=DISAGREEING)
+def test_lengths_that_disagree_in_minari_are_an_input_error(name, change, database):
+    """Also a flag in the middle: an episode does not go on after its end."""
+    create("walks/pendulum-v0", pendulum())
+    tamper(database, name, change)
+    with pytest.raises(InputError):
+        import_minari("walks/pendulum-v0")
+
+
+@pytest.mark.parametrize("file", ["main_data.hdf5", "metadata.json"])
+def test_a_damaged_minari_dataset_is_an_input_error(file, database):
+    create("walks/pendulum-v0", pendulum())
+    path = database / "walks" / "pendulum-v0" / "data" / file
+    content = path.read_bytes()
+    for kept in (0, 10, len(content) // 2):
+        path.write_bytes(content[:kept])
+        for source in ("walks/pendulum-v0", database / "walks" / "pendulum-v0"):
+            with pytest.raises(InputError, match="cannot read the Minari dataset") as refusal:
+                import_minari(source)
+            assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("source", ["walks/nothing-v0", "bad id", "nothing-v9"])
+def test_a_dataset_that_is_not_there_is_an_input_error(source, database):
+    with pytest.raises(InputError, match="cannot read the Minari dataset"):
+        import_minari(source)
+
+
+def test_a_folder_without_a_dataset_is_an_input_error(database, tmp_path):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="cannot read the Minari dataset"):
+        import_minari(tmp_path / "empty")
+
+
+def test_an_existing_dataset_is_not_overwritten(database):
+    export_minari(episodes(), "walks/mine-v0")
+    with pytest.raises(InputError, match="already there"):
+        export_minari(episodes((2,)), "walks/mine-v0")
+    assert len(import_minari("walks/mine-v0")) == 3
+
+
+def test_a_malformed_id_is_an_input_error_and_leaves_the_database_as_it_was(database):
+    with pytest.raises(InputError):
+        export_minari(episodes(), "not an id")
+    assert os.listdir(database) == []
+    export_minari(episodes(), "walks/mine-v0")
+    assert len(import_minari("walks/mine-v0")) == 3
+
+
+def test_minari_needs_actions_and_final_observations(database):
+    for name in ("actions", "final_observations"):
+        with pytest.raises(InputError, match="actions and final observations"):
+            export_minari(dataclasses.replace(episodes(), **{name: None}), "walks/mine-v0")
+    assert os.listdir(database) == []
+
+
+def test_a_missing_minari_is_answered_with_the_remedy(monkeypatch):
+    monkeypatch.setitem(sys.modules, "minari", None)
+    with pytest.raises(InputError, match=r'pip install "tightrope\[minari\]"'):
+        import_minari("walks/pendulum-v0")
+    with pytest.raises(InputError, match=r'pip install "tightrope\[minari\]"'):
+        export_minari(episodes(), "walks/pendulum-v0")
+
+
+def test_reading_a_log_needs_no_environment(database, tmp_path):
+    """MuJoCo, DM-Control and Meta-World cannot be imported; the dataset names an unknown id."""
+    create("walks/pendulum-v0", pendulum())
+    metadata = database / "walks" / "pendulum-v0" / "data" / "metadata.json"
+    metadata.write_text(metadata.read_text().replace("Pendulum-v1", "Robot-v7"))
+    write(tmp_path / "log.npz", arrays())
+    code = (
+        "import sys\n"
+        "for name in ('mujoco', 'dm_control', 'shimmy', 'metaworld'): sys.modules[name] = None\n"
+        "from tightrope.rollouts import load_episodes\n"
+        "assert len(load_episodes('walks/pendulum-v0')) == 3\n"
+        "assert len(load_episodes(sys.argv[1])) == 3\n"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "log.npz")], check=True)

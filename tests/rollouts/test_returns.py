@@ -1,0 +1,157 @@
+"""Returns, first visits and thinning against plain loops."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tightrope.errors import InputError
+from tightrope.rollouts import GAMMA, Episode, discounted_returns, first_visits, join, pairs
+
+searched = settings(deadline=None, derandomize=True, max_examples=150)
+rewards = st.lists(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30), min_size=1, max_size=6)
+# few values, so that observations repeat; both zeros, which are equal as numbers
+coordinates = st.sampled_from([0.0, -0.0, 1.0, -1.0, 1e-45])
+states = st.lists(
+    st.lists(st.tuples(coordinates, coordinates), min_size=1, max_size=12), min_size=1, max_size=4
+)
+
+
+def from_rewards(ragged):
+    return join(
+        [
+            Episode(np.arange(len(r), dtype=np.float32)[:, None], np.array(r), True, False)
+            for r in ragged
+        ]
+    )
+
+
+def from_states(ragged):
+    return join([Episode(np.array(s, np.float32), np.zeros(len(s)), True, False) for s in ragged])
+
+
+def loop_returns(ragged, gamma):
+    """G_t = r_t + gamma G_{t+1}, one step after the other."""
+    found = []
+    for episode in ragged:
+        following, backwards = 0.0, []
+        for reward in reversed(episode):
+            following = reward + gamma * following
+            backwards.append(following)
+        found += reversed(backwards)
+    return found
+
+
+def loop_visits(ragged):
+    found = []
+    for episode in ragged:
+        seen = set()
+        for state in episode:
+            key = tuple(float(np.float32(value)) + 0.0 for value in state)
+            found.append(key not in seen)
+            seen.add(key)
+    return found
+
+
+@searched
+@given(rewards, st.sampled_from([0, 0.5, 0.99, 1]))
+def test_returns_are_those_of_a_plain_loop(ragged, gamma):
+    found = discounted_returns(from_rewards(ragged), gamma)
+    assert found.dtype == np.float64
+    scale = max(abs(reward) for episode in ragged for reward in episode)
+    np.testing.assert_allclose(found, loop_returns(ragged, gamma), rtol=1e-12, atol=1e-12 * scale)
+
+
+def test_a_return_is_the_discounted_sum_to_the_end_of_its_own_episode():
+    """By the definition, not the recursion: sum of gamma^(i-t) r_i."""
+    rng = np.random.default_rng(0)
+    ragged = [rng.normal(size=length).tolist() for length in (1, 7, 300, 2)]
+    expected = [
+        sum(0.9**lag * reward for lag, reward in enumerate(episode[start:]))
+        for episode in ragged
+        for start in range(len(episode))
+    ]
+    np.testing.assert_allclose(discounted_returns(from_rewards(ragged), 0.9), expected, atol=1e-12)
+
+
+def test_the_discount_is_that_of_the_paper_unless_given():
+    assert GAMMA == 0.99
+    episodes = from_rewards([[1.0, 1.0]])
+    assert discounted_returns(episodes).tolist() == [1.99, 1.0]
+    assert pairs(episodes).returns.tolist() == [1.99, 1.0]
+
+
+@pytest.mark.parametrize("gamma", [-0.01, 1.01, np.nan, np.inf])
+def test_a_discount_outside_the_unit_interval_is_refused(gamma):
+    with pytest.raises(InputError, match=r"gamma must be in \[0, 1\]"):
+        discounted_returns(from_rewards([[1.0]]), gamma)
+
+
+@pytest.mark.parametrize("gamma", [0, 1])
+def test_the_endpoints_of_the_discount_are_accepted(gamma):
+    expected = [[1.0, 2.0, 3.0], [6.0, 5.0, 3.0]][gamma]
+    assert discounted_returns(from_rewards([[1.0, 2.0, 3.0]]), gamma).tolist() == expected
+
+
+@searched
+@given(states)
+def test_first_visits_are_those_of_a_loop_over_sets(ragged):
+    found = first_visits(from_states(ragged))
+    assert found.dtype == np.bool_
+    assert found.tolist() == loop_visits(ragged)
+
+
+def test_the_two_zeros_are_one_observation_and_the_smallest_number_is_another():
+    ragged = [[(0.0, 1.0), (-0.0, 1.0), (1e-45, 1.0)]]
+    assert first_visits(from_states(ragged)).tolist() == [True, False, True]
+
+
+def test_an_observation_of_another_episode_is_no_visit():
+    ragged = [[(1.0, 2.0)], [(1.0, 2.0), (1.0, 2.0)]]
+    assert first_visits(from_states(ragged)).tolist() == [True, True, False]
+
+
+def test_first_visits_of_many_episodes_keep_them_apart():
+    """More episodes than fit the mantissa of a float16, in case indices were rounded."""
+    ragged = [[(1.0, 1.0), (1.0, 1.0)]] * 5000
+    assert first_visits(from_states(ragged)).reshape(-1, 2).all(axis=0).tolist() == [True, False]
+
+
+@searched
+@given(states, st.integers(1, 5), st.sampled_from([0, 0.5, 1]))
+def test_pairs_are_every_kth_first_visit_with_its_return(ragged, thin, gamma):
+    episodes = from_states(ragged)
+    rng = np.random.default_rng(len(episodes.rewards))
+    values = rng.normal(size=len(episodes.rewards))
+    episodes.rewards[:] = values
+    per_episode = np.split(values, episodes.offsets[1:-1])
+    returns = loop_returns([list(part) for part in per_episode], gamma)
+    visits, expected, step = loop_visits(ragged), [], 0
+    for index, episode in enumerate(ragged):
+        for time, state in enumerate(episode):
+            if time % thin == 0 and visits[step]:
+                expected.append((index, state, returns[step]))
+            step += 1
+    found = pairs(episodes, gamma=gamma, thin=thin)
+    assert len(found) == len(expected)
+    assert found.episodes == len(ragged)
+    assert found.episode.tolist() == [index for index, _, _ in expected]
+    np.testing.assert_array_equal(found.observations, np.float32([s for _, s, _ in expected]))
+    np.testing.assert_allclose(found.returns, [value for _, _, value in expected], atol=1e-12)
+
+
+def test_thinning_starts_anew_in_every_episode():
+    episodes = from_rewards([[0.0] * 4, [0.0] * 5, [0.0]])
+    assert pairs(episodes, thin=3).observations.ravel().tolist() == [0, 3, 0, 3, 0]
+    assert pairs(episodes, thin=100).episode.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("thin", [0, -1, 1.5])
+def test_thinning_by_no_whole_number_is_refused(thin):
+    with pytest.raises(InputError, match="thin must be a whole number"):
+        pairs(from_rewards([[1.0]]), thin=thin)
+
+
+def test_pairs_show_their_sizes_only():
+    shown = repr(pairs(from_rewards([[0.123] * 50])))
+    assert shown == "Pairs(50 pairs of 1 episodes, 1 features)"

@@ -1,0 +1,386 @@
+"""Episodes in a file: what is written is what is read, and damage never passes for data."""
+
+import dataclasses
+import json
+import os
+import pickle
+import stat
+
+import numpy as np
+import pytest
+
+from tightrope.errors import InputError
+from tightrope.files import refuse_to_overwrite, sha256, write_atomically
+from tightrope.rollouts import Episode, Episodes, join, load, save
+
+SUBJECT = {"environment": {"id": "Hopper-v4"}, "policy": {"name": "p", "digest": None}, "seed": 0}
+
+
+def episodes(seed=0, lengths=(3, 1, 4), *, actions=np.float32, success=True):
+    rng = np.random.default_rng(seed)
+    return join(
+        [
+            Episode(
+                observations=rng.normal(size=(length, 2)).astype(np.float32),
+                rewards=rng.normal(size=length),
+                terminated=index % 2 == 0,
+                truncated=index % 2 == 1,
+                seed=100 + index,
+                actions=rng.integers(0, 100, (length, 1)).astype(actions),
+                final_observation=rng.normal(size=2).astype(np.float32),
+                success=index == 0 if success else None,
+            )
+            for index, length in enumerate(lengths)
+        ],
+        SUBJECT,
+    )
+
+
+def assert_equal(found, expected):
+    for field in dataclasses.fields(Episodes):
+        one, other = getattr(found, field.name), getattr(expected, field.name)
+        if isinstance(other, np.ndarray):
+            assert one.dtype == other.dtype, field.name
+            np.testing.assert_array_equal(one, other, strict=False)
+        else:
+            assert one == other, field.name
+
+
+@pytest.fixture
+def stored(tmp_path):
+    save(episodes(), tmp_path / "episodes.safetensors")
+    return tmp_path / "episodes.safetensors"
+
+
+# --- round trips ------------------------------------------------------------------------------
+
+
+def test_what_is_read_is_what_was_written(stored):
+    assert_equal(load(stored), episodes())
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *(np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64),
+        *(np.float16, np.float32, np.float64),
+    ],
+)
+def test_actions_of_every_type_survive(kind, tmp_path):
+    save(episodes(actions=kind), tmp_path / "a.safetensors")
+    assert_equal(load(tmp_path / "a.safetensors"), episodes(actions=kind))
+
+
+def test_actions_of_the_other_byte_order_survive_as_numbers(tmp_path):
+    """HDF5 files from other machines hold them."""
+    swapped = dataclasses.replace(
+        episodes(), actions=episodes().actions.astype(np.dtype(np.float32).newbyteorder())
+    )
+    save(swapped, tmp_path / "a.safetensors")
+    np.testing.assert_array_equal(load(tmp_path / "a.safetensors").actions, episodes().actions)
+
+
+@pytest.mark.parametrize("shape", [(8,), (8, 3), (8, 2, 2)])
+def test_actions_of_every_shape_survive(shape, tmp_path):
+    original = dataclasses.replace(episodes(), actions=np.arange(np.prod(shape)).reshape(shape))
+    save(original, tmp_path / "a.safetensors")
+    assert_equal(load(tmp_path / "a.safetensors"), original)
+
+
+def test_optional_fields_that_are_missing_stay_missing(tmp_path):
+    bare = dataclasses.replace(episodes(), actions=None, final_observations=None, success=None)
+    save(bare, tmp_path / "bare.safetensors")
+    assert_equal(load(tmp_path / "bare.safetensors"), bare)
+
+
+def test_a_span_is_stored_by_itself(tmp_path):
+    save(episodes().span(1, 3), tmp_path / "span.safetensors")
+    assert_equal(load(tmp_path / "span.safetensors"), episodes().span(1, 3))
+
+
+def test_a_file_read_can_be_written_again(stored):
+    copy = stored.with_name("copy.safetensors")
+    save(load(stored), copy)
+    assert copy.read_bytes() == stored.read_bytes()
+
+
+def test_equal_episodes_give_equal_bytes_and_others_do_not(tmp_path):
+    paths = [tmp_path / f"{index}.safetensors" for index in range(4)]
+    save(episodes(), paths[0])
+    save(episodes(), paths[1])
+    save(episodes(seed=1), paths[2])
+    save(dataclasses.replace(episodes(), subject={**SUBJECT, "seed": 1}), paths[3])
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    assert len({path.read_bytes() for path in paths}) == 3
+    assert sha256(paths[0]) == sha256(paths[1]) != sha256(paths[2])
+
+
+def test_the_order_of_the_subjects_keys_does_not_change_the_bytes(tmp_path):
+    backwards = dict(reversed(SUBJECT.items()))
+    save(episodes(), tmp_path / "a.safetensors")
+    save(dataclasses.replace(episodes(), subject=backwards), tmp_path / "b.safetensors")
+    assert (tmp_path / "a.safetensors").read_bytes() == (tmp_path / "b.safetensors").read_bytes()
+
+
+def test_arrays_are_mapped_into_memory_and_cannot_be_written_to(stored):
+    loaded = load(stored)
+    for name in ("observations", "rewards", "actions"):
+        array = getattr(loaded, name)
+        assert isinstance(array, np.memmap)
+        assert not array.flags.writeable
+        assert array.flags.aligned
+
+
+def test_other_programs_can_read_the_file_with_safetensors_alone(stored):
+    from safetensors import safe_open
+    from safetensors.numpy import load_file
+
+    np.testing.assert_array_equal(load_file(stored)["rewards"], episodes().rewards)
+    with safe_open(stored, framework="np") as archive:
+        about = json.loads(archive.metadata()["tightrope"])
+    assert about == {"format": "tightrope.episodes/1", "subject": SUBJECT}
+
+
+# --- writing whole files or none --------------------------------------------------------------
+
+
+def test_an_existing_file_is_never_overwritten(stored):
+    before = stored.read_bytes()
+    with pytest.raises(InputError, match="already there: choose another"):
+        save(episodes(seed=1), stored)
+    assert stored.read_bytes() == before
+    assert os.listdir(stored.parent) == [stored.name]
+
+
+def test_a_broken_link_counts_as_an_existing_name(tmp_path):
+    (tmp_path / "link.safetensors").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(InputError, match="already there"):
+        save(episodes(), tmp_path / "link.safetensors")
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_nothing_is_left_behind_when_writing_fails(tmp_path):
+    def half(temporary):
+        temporary.write_bytes(b"half of it")
+        raise RuntimeError("power cut")
+
+    with pytest.raises(RuntimeError, match="power cut"):
+        write_atomically(tmp_path / "new.bin", half)
+    with pytest.raises(RuntimeError, match="power cut"):
+        write_atomically(tmp_path / "deep" / "new.bin", half)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_nothing_is_left_behind_when_the_disk_is_full(tmp_path):
+    def full(temporary):
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(InputError, match="No space left on device"):
+        write_atomically(tmp_path / "new.bin", full)
+    assert os.listdir(tmp_path) == []
+
+
+def test_episodes_that_cannot_be_written_leave_nothing_behind(tmp_path):
+    unwritable = dataclasses.replace(episodes(), subject={"policy": object()})
+    with pytest.raises((InputError, TypeError)):
+        save(unwritable, tmp_path / "new.safetensors")
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_name_taken_while_writing_is_not_overwritten(tmp_path):
+    path = tmp_path / "new.bin"
+
+    def slow(temporary):
+        temporary.write_bytes(b"mine")
+        path.write_bytes(b"theirs")
+
+    with pytest.raises(InputError, match="already there"):
+        write_atomically(path, slow)
+    assert path.read_bytes() == b"theirs"
+    assert os.listdir(tmp_path) == ["new.bin"]
+
+
+def test_missing_folders_are_made_and_the_file_can_be_read_by_others(tmp_path):
+    path = tmp_path / "a" / "b" / "episodes.safetensors"
+    save(episodes(), path)
+    assert os.listdir(path.parent) == [path.name]
+    assert stat.S_IMODE(path.stat().st_mode) & stat.S_IROTH
+
+
+def test_a_folder_that_is_a_file_is_an_input_error(tmp_path):
+    (tmp_path / "taken").touch()
+    with pytest.raises(InputError, match="cannot write"):
+        save(episodes(), tmp_path / "taken" / "episodes.safetensors")
+
+
+def test_refusing_to_overwrite_accepts_a_new_name(tmp_path):
+    refuse_to_overwrite(tmp_path / "new")
+    with pytest.raises(InputError):
+        refuse_to_overwrite(tmp_path)
+
+
+def test_the_digest_of_files_is_the_sha256_of_their_contents(tmp_path):
+    """The published digest of "abc" (FIPS 180-2); one file and the same bytes in two."""
+    (tmp_path / "abc").write_bytes(b"abc")
+    (tmp_path / "a").write_bytes(b"a")
+    (tmp_path / "bc").write_bytes(b"bc")
+    published = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    assert sha256(tmp_path / "abc") == published
+    assert sha256(tmp_path / "a", tmp_path / "bc") == published
+
+
+# --- damage -----------------------------------------------------------------------------------
+
+
+def refuses(path, words="expected|damaged|cannot read"):
+    with pytest.raises(InputError, match=words) as refusal:
+        load(path)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_file_truncated_anywhere_is_an_input_error(stored):
+    content = stored.read_bytes()
+    for kept in range(0, len(content), 3):
+        stored.write_bytes(content[:kept])
+        refuses(stored)
+
+
+def test_bytes_too_many_are_an_input_error(stored):
+    stored.write_bytes(stored.read_bytes() + b"\0" * 8)
+    refuses(stored)
+
+
+def test_a_bit_flipped_in_the_header_never_passes_for_other_data(stored):
+    """One bit of every byte: refused, or a word of the subject; the arrays stay what they are."""
+    content, original, rng = stored.read_bytes(), load(stored), np.random.default_rng(0)
+    size = int.from_bytes(content[:8], "little")
+    wrong = []
+    for place in range(8 + size):
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << rng.integers(8)
+        stored.write_bytes(damaged)
+        try:
+            found = load(stored)
+        except InputError as refusal:
+            assert "\n" not in str(refusal)  # noqa: PT017
+            continue
+        same = [
+            np.array_equal(getattr(found, name), array)
+            for name, array in vars(original).items()
+            if name != "subject"
+        ]
+        if not all(same):
+            wrong.append(bytes(damaged[max(0, place - 10) : place + 10]))
+    assert not wrong
+
+
+def test_random_bytes_in_place_of_the_header_are_an_input_error(stored):
+    content, rng = stored.read_bytes(), np.random.default_rng(0)
+    size = int.from_bytes(content[:8], "little")
+    for _ in range(200):
+        damaged = bytearray(content)
+        for place in rng.integers(0, 8 + size, rng.integers(5, 40)):
+            damaged[place] = rng.integers(256)
+        stored.write_bytes(damaged)
+        try:
+            assert_equal(load(stored), episodes())
+        except InputError:
+            continue
+        except AssertionError as difference:
+            assert "subject" in str(difference)  # noqa: PT017
+
+
+def rewrite(path, change):
+    """Change the header, a JSON object, and write it back with the data."""
+    content = path.read_bytes()
+    size = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + size])
+    header = change(header) or header
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(len(text).to_bytes(8, "little") + text + content[8 + size :])
+
+
+def about(**changes):
+    def change(header):
+        found = json.loads(header["__metadata__"]["tightrope"])
+        header["__metadata__"]["tightrope"] = json.dumps({**found, **changes})
+
+    return change
+
+
+def pop(*keys):
+    def change(header):
+        for key in keys:
+            header.pop(key)
+
+    return change
+
+
+FORGED = {
+    "no metadata": pop("__metadata__"),
+    "metadata that is no JSON": lambda h: h["__metadata__"].update(tightrope="{"),
+    "metadata that is a list": lambda h: h["__metadata__"].update(tightrope="[1]"),
+    "a later format": about(format="tightrope.episodes/2"),
+    "another format": about(format="tightrope.predictor/1"),
+    "no format": about(format=None),
+    "a subject that is no object": about(subject=[1, 2]),
+    "a subject that is nothing": about(subject=None),
+    "seeds as numbers with fractions": lambda h: h["seeds"].update(dtype="F64"),
+    "rewards as whole numbers": lambda h: h["rewards"].update(dtype="I64"),
+    "final observations as whole numbers": lambda h: h["final_observations"].update(dtype="I32"),
+    "success as small numbers": lambda h: h["success"].update(dtype="U8"),
+    "a shape turned over": lambda h: h["observations"].update(shape=[2, 8]),
+    "a shape made flat": lambda h: h["observations"].update(shape=[16]),
+    "rewards in a column": lambda h: h["rewards"].update(shape=[8, 1]),
+    "flags in a column": lambda h: h["truncated"].update(shape=[3, 1]),
+    "offsets in a column": lambda h: h["offsets"].update(shape=[4, 1]),
+    "an unknown array": lambda h: h.update(reward_s=h.pop("success")),
+}
+
+
+@pytest.mark.parametrize("change", FORGED.values(), ids=FORGED)
+def test_a_header_that_does_not_fit_the_data_is_an_input_error(change, stored):
+    rewrite(stored, change)
+    refuses(stored)
+
+
+@pytest.mark.parametrize("name", ["observations", "rewards", "offsets", "terminated", "seeds"])
+def test_a_missing_array_is_an_input_error(name, tmp_path):
+    from safetensors import safe_open
+    from safetensors.numpy import load_file, save_file
+
+    save(episodes(), tmp_path / "whole.safetensors")
+    arrays = load_file(tmp_path / "whole.safetensors")
+    with safe_open(tmp_path / "whole.safetensors", framework="np") as archive:
+        metadata = archive.metadata()
+    arrays.pop(name)
+    save_file(arrays, tmp_path / "part.safetensors", metadata=metadata)
+    refuses(tmp_path / "part.safetensors", f"expected {name}")
+
+
+@pytest.mark.parametrize("name", ["rewards", "observations", "final_observations", "actions"])
+def test_nan_in_a_file_is_an_input_error(name, stored):
+    content = stored.read_bytes()
+    size = int.from_bytes(content[:8], "little")
+    start = 8 + size + json.loads(content[8 : 8 + size])[name]["data_offsets"][0]
+    width = 8 if name == "rewards" else 4
+    nan = np.array(np.nan, f"<f{width}").tobytes()
+    stored.write_bytes(content[:start] + nan + content[start + width :])
+    refuses(stored, f"finite {name}.*episode 0")
+
+
+def test_a_file_of_something_else_is_an_input_error(tmp_path):
+    from safetensors.numpy import save_file
+
+    path = tmp_path / "other.safetensors"
+    for content in (b"", b"\0", b"\0" * 8, b"hello, world", b"\xff" * 100, pickle.dumps([1, 2])):
+        path.write_bytes(content)
+        refuses(path)
+    save_file({"weights": np.zeros(3)}, path)
+    refuses(path, "expected the format tightrope.episodes/1")
+
+
+def test_a_file_that_is_not_there_is_an_input_error(tmp_path):
+    refuses(tmp_path / "nothing.safetensors", "nothing at")
+    refuses(tmp_path, "nothing at")

@@ -1,0 +1,398 @@
+"""`tightrope collect` as a stranger meets it: exit codes, one line for a mistake, whole files."""
+
+import contextlib
+import dataclasses
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+from textwrap import dedent
+
+import custom_environments  # noqa: F401
+import numpy as np
+import pytest
+
+from tightrope.cli import Collect, main
+from tightrope.rollouts import collect, episode_seeds, load, load_episodes, save
+
+POLICY = dedent(
+    """
+    import numpy as np
+
+    def act(observations):
+        return np.tanh(observations[:, :1])
+
+    def wild(observations):
+        return np.full((len(observations), 1), 9.0)
+
+    def wide(observations):
+        return np.zeros((len(observations), 3))
+    """
+)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An otherwise empty working directory with a policy in policy.py."""
+    monkeypatch.chdir(tmp_path)
+    Path("policy.py").write_text(POLICY)
+    return tmp_path
+
+
+@pytest.fixture
+def environ(helpers):
+    return {**os.environ, "PYTHONPATH": str(helpers), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def command(*arguments):
+    return [sys.executable, "-m", "tightrope", *map(str, arguments)]
+
+
+def tightrope(*arguments, env=None):
+    return subprocess.run(command(*arguments), capture_output=True, text=True, env=env, timeout=60)
+
+
+def lines(stderr):
+    """What was said on standard error, the progress bar left out."""
+    return [line for line in stderr.splitlines() if not line.startswith("rolling out")]
+
+
+# --- good runs --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", ["safetensors", "npz", "hdf5"])
+def test_a_good_run_writes_the_episodes_of_the_library_and_says_so(suffix, folder):
+    if suffix == "hdf5":
+        pytest.importorskip("h5py")
+    out = folder / "new" / f"episodes.{suffix}"
+    options = ("--episodes", 3, "--seed", 5, "--workers", 2, "--out", out)
+    answer = tightrope("collect", "policy.py:act", "--env", "Pendulum-v1", *options)
+    assert answer.returncode == 0, answer.stderr
+    assert lines(answer.stderr) == []
+    assert answer.stdout.count("\n") == 1
+    for words in ("3 episodes", "600 steps", "Pendulum-v1", str(out)):
+        assert words in answer.stdout
+    expected = collect("policy.py:act", "Pendulum-v1", 3, 5, workers=1)
+    found = load_episodes(out)
+    for name in ("observations", "rewards", "actions", "offsets", "final_observations"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+    assert os.listdir(out.parent) == [out.name]
+    if suffix == "safetensors":
+        save(expected, "expected.safetensors")
+        assert out.read_bytes() == Path("expected.safetensors").read_bytes()
+
+
+def test_an_sb3_zip_is_collected_with_samples_and_statistics(folder, sb3_file):
+    path = sb3_file("SAC", "Pendulum-v1")
+    np.savez("statistics.npz", mean=np.zeros(3), var=np.full(3, 4.0))
+    options = ("--sample", "--normalize", "statistics.npz", "--episodes", 1, "--workers", 1)
+    answer = tightrope("collect", path, "--env", "Pendulum-v1", "--out", "a.safetensors", *options)
+    assert answer.returncode == 0, answer.stderr
+    subject = load("a.safetensors").subject
+    assert subject["policy"]["actions"] == "sampled"
+    assert subject["environment"]["id"] == "Pendulum-v1"
+
+
+def test_an_environment_of_a_module_is_found_in_the_working_directory(folder):
+    """By the installed command, whose import path does not begin with the working directory."""
+    Path("robots.py").write_text(
+        "import gymnasium as gym\n"
+        "from gymnasium.envs.classic_control import PendulumEnv\n"
+        "gym.register('Robot-v0', PendulumEnv, max_episode_steps=4)\n"
+    )
+    script = Path(sys.executable).with_name("tightrope")
+    if not script.exists():
+        pytest.skip("the command is not installed beside this Python")
+    options = ["--env", "robots:Robot-v0", "--episodes", "2", "--workers", "1", "--out", "a.npz"]
+    answer = subprocess.run(
+        [script, "collect", "policy:act", *options], capture_output=True, text=True, timeout=60
+    )
+    assert answer.returncode == 0, answer.stderr
+    assert load_episodes("a.npz").lengths.tolist() == [4, 4]
+
+
+def test_help_lists_every_option():
+    answer = tightrope("collect", "--help")
+    assert answer.returncode == 0
+    assert lines(answer.stderr) == []
+    for field in dataclasses.fields(Collect):
+        if field.name != "policy":
+            assert f"--{field.name.replace('_', '-')} " in answer.stdout, field.name
+    for option in (
+        *("--env", "--out", "--episodes", "--seed", "--workers", "--normalize", "--trust"),
+        *("--sample", "--timeout", "--keep-partial"),
+    ):
+        assert option in answer.stdout
+
+
+# --- wrong input: in this process, for speed --------------------------------------------------
+
+
+def refused(capfd, *arguments, before=None):
+    """Exit code 2, one line on standard error, nothing on standard output, no new file."""
+    before = sorted(os.listdir()) if before is None else before
+    assert main(["collect", *map(str, arguments)]) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1, err
+    assert err.startswith("tightrope: ")
+    assert sorted(set(os.listdir()) - {"__pycache__"}) == before
+    return err
+
+
+GOOD = {"--env": "Pendulum-v1", "--out": "new.safetensors", "--episodes": "2", "--workers": "1"}
+
+WRONG = {
+    "no such file": ("nothing.zip", {}, "nothing at"),
+    "no such name": ("policy.py:nope", {}, "'nope'"),
+    "no such module": ("not_a_package.module:act", {}, "not_a_package"),
+    "no kind of policy": ("policy.txt", {}, "expected a Stable-Baselines3 .zip"),
+    "actions out of range": ("policy.py:wild", {}, "Box(-2.0, 2.0, (1,), float32)"),
+    "actions of another shape": ("policy.py:wide", {}, "Box(-2.0, 2.0, (1,), float32)"),
+    "statistics for no SB3 policy": ("policy.py:act", {"--normalize": "x.npz"}, "--normalize"),
+    "an unknown id": ("policy.py:act", {"--env": "Pendlum-v1"}, "did you mean Pendulum-v1"),
+    "unsupported spaces": ("policy.py:act", {"--env": "FrozenLake-v1"}, "Discrete(16)"),
+    "no episodes": ("policy.py:act", {"--episodes": "0"}, "episodes must be"),
+    "episodes in words": ("policy.py:act", {"--episodes": "two"}, "--episodes"),
+    "a negative seed": ("policy.py:act", {"--seed": "-1"}, "seed must be"),
+    "no workers": ("policy.py:act", {"--workers": "0"}, "workers must be"),
+    "a negative number of workers": ("policy.py:act", {"--workers": "-2"}, "workers must be"),
+    "no time": ("policy.py:act", {"--timeout": "0"}, "timeout must be"),
+    "an existing file": ("policy.py:act", {"--out": "policy.py"}, "policy.py"),
+    "an unknown suffix": ("policy.py:act", {"--out": "new.csv"}, ".safetensors, .npz or .hdf5"),
+    "a folder that is a file": ("policy.py:act", {"--out": "policy.py/new.npz"}, "policy.py"),
+    "an unknown option": ("policy.py:act", {"--colour": "red"}, "--colour"),
+    "no environment": ("policy.py:act", {"--env": None}, "--env"),
+    "no destination": ("policy.py:act", {"--out": None}, "--out"),
+}
+
+
+@pytest.mark.parametrize(("policy", "changes", "words"), WRONG.values(), ids=WRONG)
+def test_wrong_input_is_answered_with_one_line_and_exit_code_2(
+    policy, changes, words, folder, capfd
+):
+    options = {name: value for name, value in {**GOOD, **changes}.items() if value is not None}
+    said = refused(capfd, policy, *(word for option in options.items() for word in option))
+    assert words in said
+
+
+def arguments(**changes):
+    return [word for option in {**GOOD, **changes}.items() for word in option]
+
+
+@pytest.mark.parametrize(
+    ("name", "env", "words"),
+    [
+        pytest.param("PPO", "Five-v0", "another environment", id="other observations"),
+        pytest.param("PPO", "CartPole-v1", "another environment", id="discrete actions"),
+    ],
+)
+def test_a_policy_for_another_environment_is_one_line(name, env, words, folder, capfd, sb3_file):
+    assert words in refused(capfd, sb3_file(name, env), *arguments())
+
+
+@pytest.mark.parametrize("kept", [0, 200, -200])
+def test_a_truncated_zip_is_one_line(kept, folder, capfd, sb3_file):
+    content = sb3_file("SAC", "Pendulum-v1").read_bytes()
+    Path("short.zip").write_bytes(content[:kept])
+    assert "short.zip" in refused(capfd, "short.zip", *arguments())
+
+
+def test_a_vecnormalize_pickle_needs_trust(folder, capfd, sb3_file):
+    Path("statistics.pkl").write_bytes(pickle.dumps({}))
+    options = [*arguments(), "--normalize", "statistics.pkl"]
+    assert "--trust" in refused(capfd, sb3_file("SAC", "Pendulum-v1"), *options)
+
+
+def test_sampling_from_a_policy_without_a_distribution_is_one_line(folder, capfd, sb3_file):
+    path = sb3_file("TD3", "Pendulum-v1")
+    assert "--sample" in refused(capfd, path, *arguments(), "--sample")
+
+
+@pytest.mark.parametrize(
+    ("env", "module", "extra"),
+    [("dm_control/walker-walk-v0", "shimmy", "dmc"), ("reach-v3", "metaworld", "metaworld")],
+)
+def test_a_missing_extra_is_one_line_with_the_remedy(
+    env, module, extra, folder, capfd, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, module, None)
+    said = refused(capfd, "policy.py:act", *arguments(**{"--env": env}))
+    assert f'pip install "tightrope[{extra}]"' in said
+
+
+def test_an_existing_recording_is_left_as_it_is(folder, capfd):
+    Path("new.safetensors").write_bytes(b"precious")
+    assert "already there" in refused(capfd, "policy.py:act", *arguments())
+    assert Path("new.safetensors").read_bytes() == b"precious"
+
+
+# --- wrong input: in processes of their own ---------------------------------------------------
+
+
+class Bomb:
+    """Unpickling it creates the marker, a folder."""
+
+    def __reduce__(self):
+        return os.mkdir, ("marker",)
+
+
+def test_a_malicious_zip_is_not_executed_by_the_command(folder, sb3_file):
+    import io
+
+    import torch
+
+    weights = io.BytesIO()
+    torch.save({"actor.mu.weight": Bomb()}, weights)
+    source = sb3_file("SAC", "Pendulum-v1")
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile("bomb.zip", "w") as new:
+        for name in old.namelist():
+            new.writestr(name, weights.getvalue() if name == "policy.pth" else old.read(name))
+    answer = tightrope("collect", "bomb.zip", *arguments())
+    assert answer.returncode == 2
+    assert answer.stdout == ""
+    assert len(lines(answer.stderr)) == 1
+    assert not Path("marker").exists()
+    assert not Path("new.safetensors").exists()
+
+
+FAILING = {
+    "Raises-v0": "the motor burnt out",
+    "NaN-v0": "NaN",
+    "Hangs-v0": "hangs",
+    "Exits-v0": "exit code 7",
+}
+
+
+def failing(name, environ, *options):
+    return tightrope(
+        "collect",
+        "custom_environments:leaning",
+        *arguments(**{"--env": f"custom_environments:{name}", "--episodes": "4"}),
+        *("--timeout", "1"),
+        *options,
+        env=environ,
+    )
+
+
+@pytest.mark.parametrize(("name", "words"), FAILING.items(), ids=FAILING)
+def test_a_failing_environment_is_one_line_with_the_seed_and_leaves_no_file(
+    name, words, folder, environ
+):
+    answer = failing(name, environ)
+    assert answer.returncode == 2
+    assert answer.stdout == ""
+    (said,) = lines(answer.stderr)
+    (bad,) = [seed for seed in episode_seeds(0, 4) if seed % 4 == 3]
+    assert words in said
+    assert str(bad) in said
+    assert os.listdir() == ["policy.py"]
+
+
+def test_keep_partial_writes_the_finished_episodes_and_marks_them(folder, environ):
+    answer = failing("Raises-v0", environ, "--keep-partial")
+    assert answer.returncode == 2
+    (said,) = lines(answer.stderr)
+    assert "the motor burnt out" in said
+    assert "kept 1 finished" in said
+    kept = load("new.safetensors")
+    assert len(kept) == 1
+    assert "1 of 4 episodes" in kept.subject["partial"]
+    assert sorted(os.listdir()) == ["new.safetensors", "policy.py"]
+
+
+def test_keep_partial_writes_nothing_if_nothing_finished(folder, environ):
+    answer = failing("HangsInReset-v0", environ, "--keep-partial")
+    assert answer.returncode == 2
+    assert len(lines(answer.stderr)) == 1
+    assert os.listdir() == ["policy.py"]
+
+
+# --- Ctrl-C -----------------------------------------------------------------------------------
+
+
+def processes(**wanted):
+    """Ids of running processes by parent or group, from /proc."""
+    found = []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, parent, group = status.read_text().rpartition(")")[2].split()[:3]
+            named = {"parent": int(parent), "group": int(group)}
+            if state != "Z" and all(named[key] == value for key, value in wanted.items()):
+                found.append(int(status.parent.name))
+    return found
+
+
+def wait_until(condition, seconds=30.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def running(environ, *options):
+    """A collection of many episodes in a session of its own, ended at the latest here."""
+    names = {"--env": "custom_environments:Hangs-v0", "--episodes": "40", "--workers": "2"}
+    process = subprocess.Popen(
+        command("collect", "custom_environments:still", *arguments(**names), *options),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environ,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        for identity in processes(group=process.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(identity, signal.SIGKILL)
+        process.communicate()
+
+
+@pytest.mark.parametrize("everyone", [True, False], ids=["to the terminal's group", "to us alone"])
+def test_ctrl_c_ends_the_command_its_workers_and_leaves_no_file(everyone, folder, environ):
+    marker = folder / "hanging"
+    with running({**environ, "HANGING_MARKER": str(marker)}) as process:
+        wait_until(marker.exists)
+        os.killpg(process.pid, signal.SIGINT) if everyone else process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+        assert process.returncode in (2, 130)
+        assert out == ""
+        (said,) = lines(err)
+        assert "interrupted" in said
+        assert processes(group=process.pid) == []
+    assert sorted(os.listdir()) == ["hanging", "policy.py"]
+
+
+def test_ctrl_c_with_keep_partial_keeps_what_finished(folder, environ):
+    marker = folder / "hanging"
+    with running({**environ, "HANGING_MARKER": str(marker)}, "--keep-partial") as process:
+        wait_until(marker.exists)
+        time.sleep(0.3)  # the parent hears of the finished ones
+        os.killpg(process.pid, signal.SIGINT)
+        process.communicate(timeout=20)
+    assert len(load("new.safetensors")) >= 1
+
+
+def test_ctrl_c_while_the_workers_start_is_one_line_too(folder, environ, helpers):
+    """The workers are made slow to start, so that the signal surely meets them there."""
+    slow = folder / "slow"
+    slow.mkdir()
+    (slow / "sitecustomize.py").write_text(
+        "import sys, time\nif '-c' in sys.orig_argv: time.sleep(1.5)\n"
+    )
+    path = os.pathsep.join([str(slow), str(helpers)])
+    with running({**environ, "PYTHONPATH": path}) as process:
+        wait_until(lambda: len(processes(parent=process.pid)) == 2)
+        time.sleep(0.3)
+        os.killpg(process.pid, signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+        assert process.returncode in (2, 130)
+        assert len(lines(err)) == 1, err
+        assert processes(group=process.pid) == []

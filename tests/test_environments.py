@@ -1,0 +1,396 @@
+"""Recipes: every environment builds, the same seed gives the same episode, errors name remedies."""
+
+import json
+import pickle
+import subprocess
+import sys
+import warnings
+
+import custom_environments
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from tightrope.environments import PAPER_IDS, Recipe, recipe
+from tightrope.errors import InputError
+
+EXTRA = {"dm_control": "shimmy", "metaworld": "metaworld"}
+SUITES = dict.fromkeys(PAPER_IDS[:5], "gymnasium")
+SUITES |= dict.fromkeys(PAPER_IDS[5:8], "dm_control")
+SUITES |= dict.fromkeys(PAPER_IDS[8:], "metaworld")
+
+
+@pytest.fixture(scope="module")
+def made():
+    """A function that builds an environment once, or skips without its extra."""
+    cache = {}
+
+    def make(name):
+        if SUITES.get(name) in EXTRA:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                pytest.importorskip(EXTRA[SUITES[name]])
+        if name not in cache:
+            cache[name] = recipe(name).make()
+        return cache[name]
+
+    yield make
+    for env in cache.values():
+        env.close()
+
+
+def roll_out(env, seed, steps=12):
+    """Observations and rewards of a short episode under fixed actions."""
+    space, rng = env.action_space, np.random.default_rng(5)
+    observation, _ = env.reset(seed=seed)
+    observations, rewards = [observation], []
+    for _ in range(steps):
+        action = rng.uniform(space.low, space.high).astype(np.float32)
+        observation, reward, terminated, truncated, _ = env.step(action)
+        observations.append(observation)
+        rewards.append(reward)
+        if terminated or truncated:
+            break
+    return np.stack(observations), np.array(rewards)
+
+
+# --- the paper's eleven -----------------------------------------------------------------------
+
+
+def test_the_papers_environments_are_the_eleven_of_the_specification():
+    assert set(PAPER_IDS) == {
+        *("Ant-v4", "HalfCheetah-v4", "Hopper-v4", "Walker2d-v4", "Humanoid-v4"),
+        "dm_control/ball_in_cup-catch-v0",
+        "dm_control/reacher-easy-v0",
+        "dm_control/walker-walk-v0",
+        *("drawer-open-v3", "window-open-v3", "reach-v3"),
+    }
+
+
+@pytest.mark.parametrize("name", PAPER_IDS)
+def test_every_environment_has_flat_observations_and_box_actions(name, made):
+    env = made(name)
+    assert recipe(name).suite == SUITES[name]
+    assert isinstance(env.observation_space, gym.spaces.Box)
+    assert len(env.observation_space.shape) == 1
+    assert isinstance(env.action_space, gym.spaces.Box)
+    observation, _ = env.reset(seed=0)
+    assert observation.shape == env.observation_space.shape
+    assert np.isfinite(observation).all()
+
+
+@pytest.mark.parametrize("name", PAPER_IDS)
+def test_the_same_seed_gives_the_same_episode_whatever_came_before(name, made):
+    """Bit for bit: after other episodes in the same environment, and in a new one."""
+    env = made(name)
+    first = roll_out(env, 7)
+    other = roll_out(env, 8, steps=25)
+    roll_out(env, 9, steps=3)  # left in the middle
+    again = roll_out(env, 7)
+    slow = SUITES[name] == "metaworld" and name != "reach-v3"  # to build; one of three will do
+    fresh = first if slow else roll_out(recipe(name).make(), 7)
+    for found in (again, fresh):
+        np.testing.assert_array_equal(found[0], first[0])
+        np.testing.assert_array_equal(found[1], first[1])
+    assert not np.array_equal(other[0][0], first[0][0])
+
+
+@pytest.mark.parametrize("name", PAPER_IDS)
+def test_different_seeds_give_different_episodes(name, made):
+    starts = [roll_out(made(name), seed, steps=1)[0].tobytes() for seed in range(8)]
+    assert len(set(starts)) >= (6 if SUITES[name] == "metaworld" else 8)  # 50 goals may repeat
+
+
+@pytest.mark.parametrize(
+    ("name", "thin"),
+    [
+        # fixed by the paper, for every version
+        *[("Ant-v4", 5), ("HalfCheetah-v4", 5), ("Ant-v5", 5)],
+        *[("Humanoid-v4", 3), ("Hopper-v4", 3), ("Walker2d-v4", 3), ("Hopper-v5", 3)],
+        # 5 where episodes have a fixed length
+        *[("dm_control/walker-walk-v0", 5), ("reach-v3", 5), ("window-open-v3", 5)],
+        *[("Pendulum-v1", 5), ("Swimmer-v4", 5), ("Pusher-v4", 5), ("Reacher-v4", 5)],
+        ("HumanoidStandup-v4", 5),
+        # 3 where they can end early
+        *[("CartPole-v1", 3), ("MountainCarContinuous-v0", 3), ("InvertedPendulum-v4", 3)],
+        *[("InvertedDoublePendulum-v4", 3), ("Counting-v0", 3), ("Acrobot-v1", 3)],
+    ],
+)
+def test_the_default_thinning_is_that_of_the_specification(name, thin):
+    suite = "dm_control" if name.startswith("dm_control") else SUITES.get(name, "gymnasium")
+    if suite in EXTRA:
+        pytest.importorskip(EXTRA[suite])
+    assert recipe(name).thin == thin
+
+
+@pytest.mark.parametrize(
+    ("name", "fixed"),
+    [("HalfCheetah-v4", True), ("Pendulum-v1", True), ("Hopper-v4", False), ("CartPole-v1", False)],
+)
+def test_a_recipe_knows_whether_episodes_have_a_fixed_length(name, fixed):
+    assert recipe(name).fixed_length is fixed
+
+
+@pytest.mark.parametrize(
+    ("name", "length"), [("dm_control/reacher-easy-v0", 1000), ("reach-v3", 500)]
+)
+def test_suites_of_fixed_length_end_at_their_time_limit_and_truncated(name, length, made):
+    env, steps = made(name), 0
+    env.reset(seed=1)
+    terminated = truncated = False
+    while not (terminated or truncated):
+        action = np.zeros(env.action_space.shape, np.float32)
+        *_, terminated, truncated, info = env.step(action)
+        steps += 1
+    assert (steps, terminated, truncated) == (length, False, True)
+    assert recipe(name).fixed_length
+    assert ("success" in info) == (name == "reach-v3")
+
+
+def test_meta_worlds_goals_are_fifty_fixed_ones_and_the_recipe_says_so(made):
+    """The oracle is Meta-World's own task list; the goal is the end of reach-v3's observation."""
+    env = made("reach-v3")
+    import metaworld
+
+    tasks = metaworld.MT1("reach-v3", seed=recipe("reach-v3").goal_seed).train_tasks
+    goals = {pickle.loads(task.data)["rand_vec"][-3:].tobytes() for task in tasks}
+    assert len(goals) == 50
+    found = {env.reset(seed=seed)[0][-3:].tobytes() for seed in range(80)}
+    assert found <= goals
+    assert len(found) > 30  # 40 of 50 on average
+    said = recipe("reach-v3").seeds
+    assert "50 goals" in said
+    assert str(recipe("reach-v3").goal_seed) in said
+    assert "no others" in said
+
+
+def test_recipes_say_what_their_seeds_mean():
+    assert "initial state" in recipe("Hopper-v4").seeds
+    assert recipe("Hopper-v4").goal_seed is None
+
+
+# --- recipes as data --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [*PAPER_IDS, "Pendulum-v1", "custom_environments:Counting-v0"])
+def test_a_recipe_survives_json(name):
+    if SUITES.get(name) in EXTRA:
+        pytest.importorskip(EXTRA[SUITES[name]])
+    original = recipe(name)
+    record = json.loads(json.dumps(original.to_json()))
+    assert Recipe.from_json(record) == original
+    assert record["id"] == name
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda record: record.pop("thin"),
+        lambda record: record.pop("goal_seed"),
+        lambda record: record.update(wrapper="none"),
+        lambda record: record.clear(),
+    ],
+)
+def test_a_recipe_with_missing_or_unknown_fields_is_refused(change):
+    record = recipe("Hopper-v4").to_json()
+    change(record)
+    with pytest.raises(InputError, match="expected a recipe with the fields"):
+        Recipe.from_json(record)
+
+
+def test_a_recipe_is_returned_as_it_is():
+    given = Recipe("Hopper-v4", "gymnasium", 7, False, "as ever")
+    assert recipe(given) is given
+
+
+# --- warnings ---------------------------------------------------------------------------------
+
+
+def warnings_of(action):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        action()
+    return [str(warning.message) for warning in caught]
+
+
+@pytest.mark.parametrize("name", PAPER_IDS[:5])
+def test_building_a_v4_environment_warns_of_nothing(name):
+    assert warnings_of(lambda: gym.make(name))  # Gymnasium itself does
+    assert warnings_of(lambda: recipe(name).make()) == []
+
+
+@pytest.mark.parametrize("words", ["low on oil", "calibration is out of date"])
+def test_other_warnings_still_get_through(words):
+    found = warnings_of(lambda: recipe("Complaining-v0").make())
+    assert any(words in warning for warning in found)
+
+
+def test_building_leaves_the_warning_filters_as_they_were():
+    before = list(warnings.filters)
+    recipe("Hopper-v4").make()
+    assert warnings.filters == before
+
+
+# --- other environments -----------------------------------------------------------------------
+
+
+def test_dictionaries_are_flattened_as_gymnasium_flattens_them():
+    env = recipe("Dictionary-v0").make()
+    assert env.observation_space.shape == (8,)
+    observation, _ = env.reset(seed=3)
+    raw, _ = gym.make("Dictionary-v0", disable_env_checker=True).reset(seed=3)
+    expected = gym.spaces.flatten(custom_environments.DICTIONARY, raw)
+    np.testing.assert_array_equal(observation, expected)
+
+
+@pytest.mark.parametrize(("name", "width"), [("Grid-v0", 6), ("Pair-v0", 5), ("Image-v0", 1296)])
+def test_other_shapes_are_flattened(name, width):
+    env = recipe(name).make()
+    assert env.observation_space.shape == (width,)
+    assert env.reset(seed=0)[0].shape == (width,)
+
+
+def test_discrete_actions_are_welcome():
+    assert isinstance(recipe("CartPole-v1").make().action_space, gym.spaces.Discrete)
+
+
+@pytest.mark.parametrize(
+    ("name", "space"),
+    [
+        ("Symbol-v0", "Discrete(4)"),
+        ("Bits-v0", "MultiBinary(3)"),
+        ("Ragged-v0", "Sequence"),
+        ("Chords-v0", "MultiDiscrete([2 3])"),
+        ("Nested-v0", "Dict('left'"),
+        ("FrozenLake-v1", "Discrete(16)"),
+    ],
+)
+def test_unsupported_spaces_are_refused_and_named(name, space):
+    with pytest.raises(InputError) as refusal:
+        recipe(name).make()
+    assert space in str(refusal.value)
+    assert name in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_module_before_the_id_is_imported_first(tmp_path, monkeypatch):
+    (tmp_path / "warehouse.py").write_text(
+        "import gymnasium as gym\n"
+        "from custom_environments import Counting\n"
+        "gym.register('Forklift-v3', Counting)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(InputError):
+        recipe("Forklift-v3")
+    found = recipe("warehouse:Forklift-v3")
+    assert found.make().reset(seed=1)[0].shape == (3,)
+    assert (found.suite, found.thin) == ("gymnasium", 3)
+
+
+@pytest.mark.parametrize(
+    "source", ["raise RuntimeError('no\\nlicence')", "import not_there", "def broken(:"]
+)
+def test_a_module_that_cannot_be_imported_is_an_input_error_of_one_line(
+    source, tmp_path, monkeypatch
+):
+    (tmp_path / "broken_warehouse.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(InputError, match="broken_warehouse") as refusal:
+        recipe("broken_warehouse:Forklift-v0")
+    assert "\n" not in str(refusal.value)
+
+
+# --- wrong ids and missing packages -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("Hoper-v4", "Hopper-v4"),
+        ("hopper-v4", "Hopper-v4"),
+        ("Hopper-v9", "Hopper-v4"),
+        ("Hopper", "Hopper-v4"),
+        ("HalfCheeta-v4", "HalfCheetah-v4"),
+        ("Penduluml-v1", "Pendulum-v1"),
+        ("dm_control/walker-wlk-v0", "dm_control/walker-walk-v0"),
+        ("drawer-opn-v3", "drawer-open-v3"),
+        ("reach-v2", "reach-v3"),
+        ("hopper-v3", "Hopper-v"),
+        ("lunarlander-v3", "LunarLander-v3"),
+        ("custom_environments:Countin-v0", "Counting-v0"),
+    ],
+)
+def test_an_unknown_id_names_the_nearest(wrong, right):
+    for prefix, module in (("dm_control/", "shimmy"), ("drawer", "metaworld")):
+        if wrong.startswith(prefix):
+            pytest.importorskip(module)
+    with pytest.raises(InputError) as refusal:
+        recipe(wrong)
+    assert f"found {wrong.rpartition(':')[2]!r}" in str(refusal.value)
+    assert right in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("wrong", ["", "xyzzy", "a:b:c", "Hopper v4", "-v3", "no_module:X-v0"])
+def test_an_id_like_no_other_is_still_an_input_error(wrong):
+    with pytest.raises(InputError):
+        recipe(wrong)
+
+
+@pytest.mark.parametrize("wrong", [None, 3, ("Hopper-v4",)], ids=repr)
+def test_what_is_no_id_is_an_input_error(wrong):
+    with pytest.raises(InputError, match="expected the id of an environment"):
+        recipe(wrong)
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "extra"),
+    [
+        ("dm_control/walker-walk-v0", "shimmy", "dmc"),
+        ("reach-v3", "metaworld", "metaworld"),
+        ("drawer-open-v3", "metaworld", "metaworld"),
+    ],
+)
+def test_a_missing_extra_is_answered_with_the_remedy(name, module, extra, monkeypatch):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(InputError) as refusal:
+        recipe(name)
+    assert f'pip install "tightrope[{extra}]"' in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+    given = Recipe(name, "dm_control" if extra == "dmc" else "metaworld", 5, True, "", 0)
+    with pytest.raises(InputError, match="pip install"):
+        given.make()
+
+
+def test_shimmy_without_dm_control_is_answered_with_the_remedy():
+    """In a process of its own: Shimmy looks for dm_control when it is first imported."""
+    pytest.importorskip("shimmy")
+    code = (
+        "import sys; sys.modules['dm_control'] = None\n"
+        "from tightrope.environments import recipe\n"
+        "recipe('dm_control/walker-walk-v0').make()\n"
+    )
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert 'pip install "tightrope[dmc]"' in answer.stderr.splitlines()[-1]
+
+
+def test_a_package_that_gymnasium_itself_misses_is_an_input_error_of_one_line(monkeypatch):
+    monkeypatch.setitem(sys.modules, "Box2D", None)
+    monkeypatch.delitem(sys.modules, "gymnasium.envs.box2d", raising=False)
+    monkeypatch.delitem(sys.modules, "gymnasium.envs.box2d.lunar_lander", raising=False)
+    with pytest.raises(InputError, match=r"cannot build 'LunarLander-v3'.*pip install") as refusal:
+        recipe("LunarLander-v3").make()
+    assert "\n" not in str(refusal.value)
+
+
+def test_an_environment_that_cannot_be_built_is_an_input_error(tmp_path, monkeypatch):
+    (tmp_path / "unbuildable.py").write_text(
+        "import gymnasium as gym\n"
+        "class Arm(gym.Env):\n"
+        "    def __init__(self): raise OSError('no arm\\nat /dev/arm0')\n"
+        "gym.register('Arm-v0', Arm)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(InputError, match=r"cannot build 'unbuildable:Arm-v0'") as refusal:
+        recipe("unbuildable:Arm-v0").make()
+    assert "\n" not in str(refusal.value)
