@@ -4,9 +4,10 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help test check validity benchmark clean
+.PHONY: help certify test check validity benchmark clean
 
 help:
+	@echo "make certify    set up .venv, then certify the shipped policy (about two minutes)"
 	@echo "make test       set up .venv, then lint, types and tests"
 	@echo "make check      lint and types only"
 	@echo "make validity   the long simulations of every guarantee (minutes)"
@@ -18,7 +19,7 @@ $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tightrope needs Python 3.11 or newer, found " + sys.version.split()[0] + ": run make PYTHON=python3.11")'
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { apt-get update && apt-get install -y python3-venv; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[all,dev]"
 	@touch $@
 
 check: $(READY)
@@ -29,11 +30,17 @@ check: $(READY)
 test: check
 	$(BIN)/pytest -n auto
 
+certify: $(READY)
+	$(BIN)/tightrope certify --demo --out certificate
+
 validity: $(READY)
 	$(BIN)/pytest -n auto -m validity tests/validity
 
 benchmark: $(READY)
 	$(BIN)/python benchmarks/kl_inverse.py
+	$(BIN)/python benchmarks/collect.py --env Hopper-v4
+	$(BIN)/python benchmarks/collect.py --env Humanoid-v4
+	$(BIN)/python benchmarks/certify.py
 
 clean:
 	rm -rf $(VENV) .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -101,8 +101,8 @@ class Certify:
     env: str | None = None
     """Id of the environment to roll a policy out in."""
     out: Path | None = None
-    """New folder for certificate.json, predictor.safetensors and rollouts.safetensors; by default
-    certificate-SOURCE."""
+    """New folder for certificate.json, predictor.safetensors, rollouts.safetensors and report.html;
+    by default certificate-SOURCE."""
     demo: Flag = False
     """Certify the policy that ships with the package."""
     scheme: str = "rec-6"
@@ -152,6 +152,7 @@ class Certify:
         import json
 
         from tightrope.certificates import Options, certify, write
+        from tightrope.reports import write_page
 
         source, env = self._subject()
         stem = Path(source.rpartition(":")[2] or source).stem
@@ -176,7 +177,7 @@ class Certify:
         )
         episodes = recorded()
         certificate = certify(episodes, progress=True, **dataclasses.asdict(options))
-        certificate = write(certificate, out)
+        certificate = write(certificate, out, beside=write_page)
         if self.json:
             print(json.dumps(certificate.to_json(), indent=1))
         else:

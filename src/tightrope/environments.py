@@ -87,7 +87,11 @@ class Recipe:
         with warnings.catch_warnings():
             # Silenced on purpose: the paper's results are for v4, which Gymnasium keeps for
             # reproducibility and calls out of date on every construction.
-            warnings.filterwarnings("ignore", message=".*is out of date.*")
+            warnings.filterwarnings(
+                "ignore",
+                message=r".*The environment .* is out of date",
+                category=DeprecationWarning,
+            )
             env = _make_metaworld(self) if self.suite == "metaworld" else _make_gymnasium(self)
         if isinstance(env.observation_space, gym.spaces.Dict | gym.spaces.Tuple) or (
             isinstance(env.observation_space, gym.spaces.Box)
@@ -113,8 +117,11 @@ def recipe(environment: "str | Recipe") -> Recipe:
     """
     if isinstance(environment, Recipe):
         return environment
+    if not isinstance(environment, str):
+        raise InputError(f"expected the id of an environment, found {environment!r}")
     name = environment
     if name.startswith("dm_control/"):
+        _import("dm_control", "dmc", name)
         _import("shimmy", "dmc", name)
         _require_registered(name)
         return Recipe(name, "dm_control", 5, True, _INITIAL_STATE)
@@ -123,7 +130,7 @@ def recipe(environment: "str | Recipe") -> Recipe:
     if re.fullmatch(r"[a-z][a-z-]*-v3", name) and name not in gym.registry:
         known = _import("metaworld", "metaworld", name).ALL_V3_ENVIRONMENTS
         if name not in known:
-            raise InputError(_unknown(name, list(known)))
+            raise InputError(_unknown(name, [*known, *gym.registry]))
         return Recipe(name, "metaworld", 5, True, _GOAL.format(_GOAL_SEED), _GOAL_SEED)
     module, _, registered = name.rpartition(":")
     if module:  # Gymnasium's form for environments of others: the import registers them
@@ -141,8 +148,9 @@ def _make_gymnasium(recipe: Recipe) -> Any:
         _import("shimmy", "dmc", recipe.id)
     try:
         return gym.make(recipe.id, disable_env_checker=True)
-    except (gym.error.Error, ImportError) as error:
-        raise InputError(f"cannot build {recipe.id!r}: {_one_line(error)}") from None
+    except Exception as error:  # Gymnasium's own, or whatever the constructor raises
+        line = f"{type(error).__name__}: {_one_line(error)}"
+        raise InputError(f"cannot build {recipe.id!r}: {line}") from error
 
 
 def _make_metaworld(recipe: Recipe) -> Any:
@@ -166,11 +174,15 @@ def _make_metaworld(recipe: Recipe) -> Any:
 
 def _import_users(module: str) -> None:
     import importlib
+    import sys
 
+    sys.path.insert(0, "")  # as `python -m` does: modules of the working directory count
     try:
         importlib.import_module(module)
     except Exception as error:  # whatever the user's own code raises
         raise InputError(f"cannot import {module!r}: {_one_line(error)}") from error
+    finally:
+        sys.path.remove("")
 
 
 def _import(module: str, extra: str, name: str) -> Any:

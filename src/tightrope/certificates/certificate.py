@@ -3,7 +3,7 @@
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.resources import files
@@ -196,10 +196,15 @@ def document_digest(document: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-def write(certificate: Certificate, folder: Path) -> Certificate:
+def write(
+    certificate: Certificate,
+    folder: Path,
+    *,
+    beside: Callable[[Certificate, Path], None] | None = None,
+) -> Certificate:
     """Write certificate.json, predictor.safetensors and rollouts.safetensors into a new folder.
 
-    The folder appears whole or not at all.
+    The folder appears whole or not at all; `beside` may add files before that, such as a page.
 
     Raises:
         InputError: the folder exists or cannot be written.
@@ -223,6 +228,8 @@ def write(certificate: Certificate, folder: Path) -> Certificate:
         certificate = dataclasses.replace(certificate, digests=digests)
         text = json.dumps(certificate.to_json(), indent=1, allow_nan=False)
         (temporary / "certificate.json").write_text(text + "\n")
+        if beside is not None:
+            beside(certificate, temporary)
         temporary.chmod(0o755)
         temporary.rename(folder)
     except OSError as error:

@@ -46,7 +46,7 @@ def companions(
     statements = []
     low, high = data.scaling.low, data.scaling.high
     discounted = discounted_returns(validation, gamma)[validation.offsets[:-1]]
-    name = f"expected discounted return of an episode (gamma {gamma:g})"
+    name = f"expected discounted return of an episode (gamma {gamma:g}), clipped"
     statements.append(_mean(name, discounted, low, high, data.scaling.source, delta))
     if gamma < 1 and pilot is not None:
         sums = _sums(pilot)
@@ -54,7 +54,14 @@ def companions(
         low, high = float(sums.min()) - margin, float(sums.max()) + margin
         total = _sums(validation)
         statements.append(
-            _mean("expected undiscounted return of an episode", total, low, high, "pilot", delta)
+            _mean(
+                "expected undiscounted return of an episode, clipped",
+                total,
+                low,
+                high,
+                "pilot",
+                delta,
+            )
         )
     statements.append(_share("an episode terminates early", validation.terminated, delta))
     if validation.success is not None:

@@ -68,6 +68,8 @@ def in_words(certificate: "Certificate") -> str:
             f"{_INDENT}{companion.quantity} is {companion.side} {companion.bound:.4g} "
             f"(estimate {companion.estimate:.4g}, confidence {companion.confidence:.1%})"
         )
+        if companion.note:
+            lines.append(f"{_INDENT * 2}{companion.note}")
     lines += ["", "Assumptions"]
     lines += [f"{_INDENT}- {sentence}" for sentence in c.assumptions]
     return "\n".join(lines)

@@ -14,6 +14,14 @@ __all__ = ["BLOCK", "Policy", "act_in_blocks", "check_actions", "check_fit", "ro
 BLOCK = 16
 
 
+class ActionError(InputError):
+    """What a policy returned is no block of actions; `row` is the first that is not, if known."""
+
+    def __init__(self, message: str, row: int | None = None) -> None:
+        super().__init__(message)
+        self.row = row
+
+
 @runtime_checkable
 class Policy(Protocol):
     """A frozen policy.
@@ -64,7 +72,7 @@ def act_in_blocks(
             policy.act(observations[start : start + block], noise[start : start + block])
         )
         if part.shape[:1] != (block,):
-            raise InputError(
+            raise ActionError(
                 f"expected {block} actions for {block} observations, found an array of shape "
                 f"{part.shape} from {policy.name}: a policy maps (batch, ...) to (batch, ...)"
             )
@@ -98,19 +106,20 @@ def check_actions(policy: Policy, actions: NDArray[Any], space: Any) -> None:
 
     if isinstance(space, gym.spaces.Discrete):
         fits = actions.shape[1:] == () and actions.dtype.kind in "iu"
-        inside = fits and bool(((actions >= space.start) & (actions < space.start + space.n)).all())
+        low, high = space.start, space.start + space.n - 1
     else:
         fits = actions.shape[1:] == space.shape and actions.dtype.kind in "iuf"
         slack = 1e-6  # of a float32 that was stretched to the bounds
-        inside = fits and bool(
-            ((actions >= space.low - slack) & (actions <= space.high + slack)).all()
-        )
-    if inside:
+        low, high = space.low - slack, space.high + slack
+    if not fits:
+        found = f"shape {actions.shape[1:]} of {actions.dtype}"
+        raise ActionError(f"expected actions in {space}, found {found} from {policy.name}")
+    inside = (actions >= low) & (actions <= high)  # False for NaN
+    if inside.all():
         return
-    found = f"shape {actions.shape[1:]} of {actions.dtype}"
-    if fits:
-        found = f"values from {actions.min()} to {actions.max()} (NaN is outside, too)"
-    raise InputError(f"expected actions in {space}, found {found} from the policy {policy.name}")
+    row = int(np.flatnonzero(~inside.reshape(len(actions), -1).all(axis=1))[0])
+    found = " ".join(str(actions[row]).split())
+    raise ActionError(f"expected actions in {space}, found {found} from {policy.name}", row)
 
 
 def check_fit(policy: Policy, env: Any) -> None:
@@ -120,10 +129,12 @@ def check_fit(policy: Policy, env: Any) -> None:
     noise = np.zeros((BLOCK, policy.noise_size), np.float32)
     try:
         actions = act_in_blocks(policy, observations, noise)
+    except ActionError as error:
+        raise InputError(f"{error} (here actions are in {env.action_space})") from None
     except InputError:
         raise
     except Exception as error:  # whatever the user's own code raises
-        line = " ".join(str(error).split())[:160]
+        line = " ".join(str(error).split())[:200]
         raise InputError(
             f"expected a policy for the observations {env.observation_space}, but {policy.name} "
             f"cannot act on them ({type(error).__name__}: {line}): is it for another environment?"

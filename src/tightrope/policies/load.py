@@ -8,6 +8,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import cloudpickle
+
 from tightrope.errors import InputError
 from tightrope.files import sha256
 from tightrope.policies.base import Policy
@@ -75,15 +77,16 @@ def _require_file(path: Path) -> None:
 def _from_module(module: str, attribute: str, sample: bool) -> Policy:
     try:
         loaded = _import_file(Path(module)) if module.endswith(".py") else _import_name(module)
+        if not hasattr(loaded, attribute):
+            raise InputError(f"expected {attribute!r} in {module!r}, found no such name")
+        source = getattr(loaded, attribute)
+        if inspect.isroutine(source) and not _parameters(source):
+            source = source()  # a factory: it returns the policy
     except InputError:
         raise
-    except Exception as error:  # whatever the user's own code raises
-        raise InputError(f"cannot import {module!r}: {type(error).__name__}: {error}") from error
-    if not hasattr(loaded, attribute):
-        raise InputError(f"expected {attribute!r} in {module!r}, found no such name")
-    source = getattr(loaded, attribute)
-    if inspect.isroutine(source) and not _parameters(source):
-        source = source()  # a factory: it returns the policy
+    except (Exception, SystemExit) as error:  # whatever the user's own code raises
+        line = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        raise InputError(f"cannot import {attribute!r} from {module!r}: {line}") from error
     file = getattr(loaded, "__file__", None)
     digest = sha256(Path(file)) if file else None
     return as_policy(source, name=f"{module}:{attribute}", digest=digest, sample=sample)
@@ -102,7 +105,14 @@ def _import_file(path: Path) -> ModuleType:
     loader = SourceFileLoader(path.stem, str(path))
     module = ModuleType(path.stem)
     module.__file__ = str(path)
-    loader.exec_module(module)
+    # Dataclasses look their module up; its neighbours should be importable, as for a script.
+    sys.modules[path.stem] = module
+    cloudpickle.register_pickle_by_value(module)  # workers cannot import it by name
+    sys.path.insert(0, str(path.parent.resolve()))
+    try:
+        loader.exec_module(module)
+    finally:
+        sys.path.remove(str(path.parent.resolve()))
     return module
 
 

@@ -7,6 +7,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope.errors import InputError
+
 __all__ = ["ACTIVATIONS", "Head", "MLPPolicy", "Normalizer"]
 
 Floats = NDArray[np.float32]
@@ -24,13 +26,28 @@ ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
 class Normalizer:
     """Observation statistics frozen at the end of training: clip((x - mean) / scale)."""
 
-    mean: Floats
-    scale: Floats
+    mean: NDArray[np.float64]  # in float64, as SB3 has it: differences from a large mean are small
+    scale: NDArray[np.float64]
     clip: float
 
     def __call__(self, observations: Floats) -> Floats:
         """Scaled observations."""
-        return np.asarray(np.clip((observations - self.mean) / self.scale, -self.clip, self.clip))
+        scaled = (observations - self.mean) / self.scale
+        return np.clip(scaled, -self.clip, self.clip).astype(np.float32)
+
+    @classmethod
+    def of(cls, mean: Any, variance: Any, epsilon: float, clip: float) -> "Normalizer":
+        """From running statistics.
+
+        Raises:
+            ValueError: a number is not finite or a variance is negative.
+        """
+        mean, variance = np.asarray(mean, np.float64), np.asarray(variance, np.float64)
+        with np.errstate(invalid="ignore"):
+            scale = np.sqrt(variance + epsilon)
+        if not (np.isfinite(mean).all() and np.isfinite(scale).all() and (scale > 0).all()):
+            raise ValueError("expected finite means and positive variances")
+        return cls(mean, scale, float(clip))
 
 
 @dataclass(frozen=True, repr=False)
@@ -62,6 +79,20 @@ class MLPPolicy:
     high: Floats
     normalizer: Normalizer | None = None
     log_std: tuple[Floats | None, Floats] | None = None
+
+    def __post_init__(self) -> None:
+        if self.head not in ("squashed", "clipped", "discrete"):
+            raise InputError(f"expected a head squashed, clipped or discrete, found {self.head!r}")
+        if self.activation not in ACTIVATIONS:
+            raise InputError(
+                f"expected an activation among {', '.join(ACTIVATIONS)}, found {self.activation!r}"
+            )
+        outputs = self.biases[-1].shape[0]
+        if self.head != "discrete" and self.low.shape != (outputs,):
+            raise InputError(
+                f"expected a policy for actions of shape {self.low.shape} between {self.low} and "
+                f"{self.high}, found one with {outputs} outputs: is it for another environment?"
+            )
 
     @property
     def deterministic(self) -> bool:

@@ -82,12 +82,15 @@ def as_policy(
         InputError: the object is none of these, or cannot sample.
     """
     if isinstance(source, Policy):
+        if sample and source.deterministic:
+            raise InputError(f"expected a policy that can sample for --sample, found {source.name}")
         return source
     name = name or getattr(source, "__name__", None) or type(source).__name__
     if hasattr(source, "predict"):
         normalizer = _attached_normalizer(source)
         # The policy of an SB3 algorithm predicts alike and travels without its environment.
-        predictor = source.policy if hasattr(source, "policy") else source
+        algorithm = hasattr(source, "get_vec_normalize_env") and hasattr(source, "policy")
+        predictor = source.policy if algorithm else source
         return PredictPolicy(predictor, name, digest, not sample, normalizer)
     if sample:
         raise InputError(
@@ -107,8 +110,8 @@ def _attached_normalizer(algorithm: Any) -> Normalizer | None:
     wrapper = find() if find is not None else None
     if wrapper is None or not wrapper.norm_obs:
         return None
-    scale = np.sqrt(wrapper.obs_rms.var + wrapper.epsilon).astype(np.float32)
-    return Normalizer(wrapper.obs_rms.mean.astype(np.float32), scale, float(wrapper.clip_obs))
+    running = wrapper.obs_rms
+    return Normalizer.of(running.mean, running.var, wrapper.epsilon, wrapper.clip_obs)
 
 
 def _is_torch_module(source: Any) -> bool:

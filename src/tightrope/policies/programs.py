@@ -3,7 +3,9 @@
 Their runtimes cannot travel between processes, so these hold the path and load it on first use.
 """
 
+import io
 import warnings
+import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -81,11 +83,15 @@ def _load_torch(path: Path) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # both loaders warn of their own internals
             if path.suffix == ".pt2":
-                program: Any = torch.export.load(str(path)).module()
+                content = path.read_bytes()
+                _refuse_code(path, content)
+                program: Any = torch.export.load(io.BytesIO(content)).module()
             else:
                 program = torch.jit.load(  # type: ignore[no-untyped-call]
                     str(path), map_location="cpu"
                 ).eval()
+    except InputError:
+        raise
     except Exception as error:  # torch raises many kinds for a damaged file
         raise InputError(
             f"cannot load {str(path)!r}: {' '.join(str(error).split())[:160]}"
@@ -108,6 +114,26 @@ def _load_torch(path: Path) -> Any:
         return _in_pieces(feed, observations, size)
 
     return run
+
+
+def _refuse_code(path: Path, content: bytes) -> None:
+    """Refuse an archive with a pickle that is more than tensors.
+
+    torch.export.load tries `weights_only` first, but falls back to executing the pickle.
+    """
+    import torch
+
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        for name in archive.namelist():
+            member = archive.read(name)
+            if name.endswith((".pt", ".pkl", ".pth")) or member[:2] in (b"PK", b"\x80\x02"):
+                try:
+                    torch.load(io.BytesIO(member), weights_only=True)
+                except Exception:
+                    raise InputError(
+                        f"cannot load {str(path)!r} safely: {name!r} in it is more than tensors "
+                        "and could execute code; export it again, or give it as file.py:name"
+                    ) from None
 
 
 def _in_pieces(feed: Any, observations: NDArray[np.float32], size: int | None) -> NDArray[Any]:

@@ -45,13 +45,21 @@ def load_sb3(path: Path, env: Any, *, normalize: Path | None, trust: bool, sampl
     digest = sha256(path) if normalize is None else sha256(path, normalize)
     if trust:
         name = _algorithm(data)
+        if name not in _ALGORITHMS:
+            raise InputError(
+                f"expected a policy of {', '.join(_ALGORITHMS)}, found another in {path.name}: "
+                "give it as file.py:name"
+            )
         model = getattr(importlib.import_module("stable_baselines3"), name).load(path, device="cpu")
         return PredictPolicy(model.policy, f"{path.name} ({name})", digest, not sample, normalizer)
     activation = _activation(path, data)
     layers, head, log_std = _actor(path, state)
-    weights = tuple(np.ascontiguousarray(state[f"{name}.weight"].T) for name in layers)
-    biases = tuple(state[f"{name}.bias"] for name in layers)
-    low, high = _bounds(env, head)
+    try:
+        weights = tuple(np.ascontiguousarray(state[f"{name}.weight"].T) for name in layers)
+        biases = tuple(state[f"{name}.bias"] for name in layers)
+    except KeyError as error:
+        raise InputError(f"expected the weights {error} in {path.name}, found none") from None
+    low, high = _bounds(path, env, head, len(biases[-1]))
     if sample and log_std is None:
         raise InputError(f"{path.name} holds a deterministic policy: leave out --sample")
     return MLPPolicy(
@@ -82,8 +90,13 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
                 )
             data = json.loads(archive.read("data"))
             weights = archive.read("policy.pth")
-    except (zipfile.BadZipFile, OSError, json.JSONDecodeError, EOFError) as error:
-        raise InputError(f"cannot read {str(path)!r} as an SB3 zip: {error}") from None
+    except InputError:
+        raise
+    except Exception as error:  # zipfile raises many kinds for a damaged file
+        line = " ".join(str(error).split())[:120]
+        raise InputError(f"cannot read {str(path)!r} as an SB3 zip: {line}") from None
+    if not isinstance(data, dict) or not isinstance(data.get("policy_kwargs") or {}, dict):
+        raise InputError(f"expected SB3's data as a JSON object, found another in {str(path)!r}")
     import torch
 
     try:
@@ -91,20 +104,20 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     except Exception as error:  # torch raises many kinds for a hostile or damaged file
         line = " ".join(str(error).split())[:120]
         raise InputError(f"cannot read the weights in {str(path)!r} safely: {line}") from None
+    tensors = isinstance(state, dict) and all(isinstance(v, torch.Tensor) for v in state.values())
+    if not tensors:
+        raise InputError(f"expected named tensors as weights, found others in {str(path)!r}")
     return data, {name: tensor.float().numpy() for name, tensor in state.items()}
 
 
 def _algorithm(data: dict[str, Any]) -> str:
-    """SB3's name of the algorithm; its data do not say, but the policy's module does."""
+    """SB3's name of the algorithm; its data do not say, but they differ in what they hold."""
     match = re.match(r"stable_baselines3\.(\w+)\.", _policy_module(data))
-    if match is None or match.group(1).upper() not in _ALGORITHMS:
-        if match is None or match.group(1) != "common":
-            raise InputError(
-                f"expected a policy of {', '.join(_ALGORITHMS)}, found one from the module "
-                f"{_policy_module(data)!r}: give it as file.py:name instead"
-            )
-        return "PPO" if "clip_range" in data else "A2C"  # these two share their policy class
-    return match.group(1).upper()
+    if match is not None and match.group(1).upper() in _ALGORITHMS:
+        return match.group(1).upper()
+    marks = {"PPO": "clip_range", "SAC": "target_entropy", "TD3": "policy_delay"}
+    marks |= {"DQN": "exploration_fraction", "A2C": "gae_lambda"}
+    return next((name for name, mark in marks.items() if mark in data), "unknown")
 
 
 def _policy_module(data: dict[str, Any]) -> str:
@@ -121,6 +134,12 @@ def _activation(path: Path, data: dict[str, Any]) -> str:
         raise InputError(
             f"cannot rebuild {path.name} without executing it (its policy uses "
             f"{', '.join(unknown) or 'state-dependent exploration'}): {_TRUST}"
+        )
+    shape = str((data.get("observation_space") or {}).get("_shape", ""))
+    if "," in shape:  # SB3 treats images in ways that no weight shows
+        raise InputError(
+            f"cannot rebuild {path.name} without executing it (its observations have the shape "
+            f"{shape}): {_TRUST}"
         )
     module = _policy_module(data)
     if not module.startswith("stable_baselines3."):
@@ -171,9 +190,16 @@ def _actor(path: Path, state: dict[str, Any]) -> tuple[list[str], Head, Any]:
     )
 
 
-def _bounds(env: Any, head: Head) -> tuple[Any, Any]:
+def _bounds(path: Path, env: Any, head: Head, outputs: int) -> tuple[Any, Any]:
     import gymnasium as gym
 
+    actions = env.action_space
+    wanted = int(actions.n) if isinstance(actions, gym.spaces.Discrete) else actions.shape
+    if wanted not in (outputs, (outputs,)):
+        raise InputError(
+            f"expected a policy for the actions {actions}, found one with {outputs} outputs in "
+            f"{path.name}: it is for another environment"
+        )
     box = isinstance(env.action_space, gym.spaces.Box)
     if box == (head == "discrete"):
         kind = "discrete" if head == "discrete" else "continuous"
@@ -186,7 +212,7 @@ def _bounds(env: Any, head: Head) -> tuple[Any, Any]:
     return env.action_space.low.astype(np.float32), env.action_space.high.astype(np.float32)
 
 
-def _normalizer(path: Path, trust: bool) -> Normalizer:
+def _normalizer(path: Path, trust: bool) -> Normalizer | None:
     """VecNormalize statistics: a pickle (with trust) or an .npz with mean, var, epsilon, clip."""
     try:
         if path.suffix == ".npz":
@@ -194,22 +220,25 @@ def _normalizer(path: Path, trust: bool) -> Normalizer:
                 mean, variance = arrays["mean"], arrays["var"]
                 epsilon = float(arrays.get("epsilon", 1e-8))
                 clip = float(arrays.get("clip", 10.0))
-        elif trust:
+            return Normalizer.of(mean, variance, epsilon, clip)
+        if trust:
             import pickle
 
             with path.open("rb") as stream:
                 saved = pickle.load(stream)
-            mean, variance = saved.obs_rms.mean, saved.obs_rms.var
-            epsilon, clip = float(saved.epsilon), float(saved.clip_obs)
-        else:
-            raise InputError(
-                f"{path.name} is a pickle: {_TRUST}; or put mean, var, epsilon and clip in an .npz"
-            )
-    except (OSError, KeyError, ValueError, AttributeError) as error:
-        if isinstance(error, InputError):
-            raise
+            return None if not saved.norm_obs else _statistics(saved)
+        raise InputError(
+            f"{path.name} is a pickle: {_TRUST}; or put mean, var, epsilon and clip in an .npz"
+        )
+    except InputError:
+        raise
+    except Exception as error:  # both formats raise many kinds for a damaged file
         raise InputError(
             f"cannot read observation statistics from {str(path)!r}: {error}"
         ) from None
-    scale = np.sqrt(np.asarray(variance, np.float64) + epsilon)
-    return Normalizer(np.asarray(mean, np.float32), scale.astype(np.float32), clip)
+
+
+def _statistics(wrapper: Any) -> Normalizer:
+    """Of an SB3 VecNormalize."""
+    running = wrapper.obs_rms
+    return Normalizer.of(running.mean, running.var, wrapper.epsilon, wrapper.clip_obs)

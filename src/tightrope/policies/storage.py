@@ -8,7 +8,7 @@ import numpy as np
 
 from tightrope.errors import InputError
 from tightrope.files import sha256, write_atomically
-from tightrope.policies.mlp import ACTIVATIONS, MLPPolicy, Normalizer
+from tightrope.policies.mlp import MLPPolicy, Normalizer
 
 __all__ = ["FORMAT", "load_mlp", "save_mlp", "stored_format"]
 
@@ -82,8 +82,6 @@ def load_mlp(path: Path, *, sample: bool = False) -> MLPPolicy:
         log_std = None
         if "log_std.bias" in arrays:
             log_std = arrays.get("log_std.weight"), arrays["log_std.bias"]
-        if header["activation"] not in ACTIVATIONS:
-            raise InputError(f"expected an activation among {', '.join(ACTIVATIONS)}")
         if sample and log_std is None:
             raise InputError(f"{path.name} holds a deterministic policy: leave out --sample")
         return MLPPolicy(

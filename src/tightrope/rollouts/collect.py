@@ -1,5 +1,6 @@
 """Roll out a frozen policy: many environments, all cores, one recorded seed per episode."""
 
+import contextlib
 import math
 import mmap
 import os
@@ -83,19 +84,21 @@ def collect(
         InputError: an argument is wrong, or the policy does not fit the environment.
         CollectionError: an episode failed, or the collection was interrupted.
     """
-    for name, value in (("episodes", episodes), ("batch", batch), ("workers", workers or 1)):
+    workers = os.cpu_count() or 1 if workers is None else workers
+    for name, value in (("episodes", episodes), ("batch", batch), ("workers", workers)):
         if value < 1 or value != int(value):
             raise InputError(f"{name} must be a whole number of at least 1, found {value!r}")
     if not timeout > 0:
         raise InputError(f"timeout must be positive, found {timeout!r}")
     built = recipe(env)
-    example = built.make()
     path = None if normalize is None else Path(normalize)
-    loaded = load_policy(policy, example, normalize=path, trust=trust, sample=sample)
-    check_fit(loaded, example)
-    example.close()
+    with contextlib.redirect_stdout(sys.stderr):  # what environments and policies print
+        example = built.make()
+        loaded = load_policy(policy, example, normalize=path, trust=trust, sample=sample)
+        check_fit(loaded, example)
+        example.close()
     seeds = episode_seeds(seed, episodes)
-    crew = _Crew.of(loaded, built, seeds, workers or os.cpu_count() or 1, batch, timeout)
+    crew = _Crew.of(loaded, built, seeds, workers, batch, timeout)
     subject = {
         "environment": built.to_json(),
         "policy": {
@@ -123,7 +126,8 @@ class _Member:
     connection: Connection
     board: mmap.mmap
     steps: int = 0
-    moved: float = 0.0  # when a step was last seen
+    at: int = -1  # the episode that was last seen being worked on
+    moved: float = 0.0  # when either last changed
     ready: bool = False
     done: bool = False
 
@@ -167,7 +171,11 @@ class _Crew:
         """Run all jobs; None, or what went wrong."""
         start = time.monotonic()
         try:
-            self.members = [_start(job) for job in self.jobs]
+            for job in self.jobs:
+                member = _start()
+                self.members.append(member)
+                with contextlib.suppress(BrokenPipeError):  # it died; waiting for it tells why
+                    member.connection.send_bytes(pickle.dumps(job))
             while not all(member.done for member in self.members):
                 failure = self._listen()
                 if failure is not None:
@@ -216,9 +224,9 @@ class _Crew:
     def _watch(self, members: Any) -> str | None:
         now = time.monotonic()
         for member in members:
-            steps = BOARD.unpack_from(member.board)[1]
-            if steps != member.steps or not member.ready:
-                member.steps, member.moved = steps, now
+            at, steps = BOARD.unpack_from(member.board)
+            if (at, steps) != (member.at, member.steps) or not member.ready:
+                member.at, member.steps, member.moved = at, steps, now
             elif not member.done and now - member.moved > self.timeout:
                 return f"{self._place(member)} hangs: no step in {self.timeout:g} seconds"
         return None
@@ -235,7 +243,7 @@ def _finite(episode: Episode) -> bool:
     return all(a is None or bool(np.isfinite(a).all()) for a in arrays)
 
 
-def _start(job: Job) -> _Member:
+def _start() -> _Member:
     ours, theirs = Pipe()
     with tempfile.TemporaryFile() as shared:
         shared.write(BOARD.pack(-1, 0))
@@ -248,9 +256,9 @@ def _start(job: Job) -> _Member:
             pass_fds=(theirs.fileno(), shared.fileno()),
             env={**os.environ, **single, "PYTHONPATH": _python_path()},
             stdin=subprocess.DEVNULL,
+            process_group=0,  # Ctrl-C is for the parent, which decides what it means
         )
     theirs.close()
-    ours.send_bytes(pickle.dumps(job))
     return _Member(process, ours, board)
 
 

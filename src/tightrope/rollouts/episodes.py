@@ -12,6 +12,18 @@ from tightrope.errors import InputError
 __all__ = ["Episode", "Episodes", "join"]
 
 
+_TYPES = {
+    "observations": (np.float32, 2),
+    "rewards": (np.float64, 1),
+    "offsets": (np.int64, 1),
+    "terminated": (np.bool_, 1),
+    "truncated": (np.bool_, 1),
+    "seeds": (np.int64, 1),
+    "final_observations": (np.float32, 2),
+    "success": (np.bool_, 1),
+}
+
+
 @dataclass(frozen=True)
 class Episode:
     """One episode on its way into an `Episodes` record."""
@@ -58,6 +70,7 @@ class Episodes:
     subject: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._require_types()
         steps, count = len(self.rewards), len(self.offsets) - 1
         if count < 1:
             raise InputError("expected at least one episode, found none")
@@ -67,10 +80,6 @@ class Episodes:
                 f"expected episodes of at least one step that add up to {steps} steps, "
                 f"found offsets from {self.offsets[0]} to {self.offsets[-1]}"
             )
-        if self.observations.ndim != 2:
-            raise InputError(
-                f"expected observations of shape (steps, features), found {self.observations.shape}"
-            )
         sizes = {"observations": steps, "actions": steps}
         for name in ("terminated", "truncated", "seeds", "final_observations", "success"):
             sizes[name] = count
@@ -78,6 +87,12 @@ class Episodes:
             array = getattr(self, name)
             if array is not None and len(array) != size:
                 raise InputError(f"expected {size} rows of {name}, found {len(array)}")
+        final = self.final_observations
+        if final is not None and final.shape[1] != self.observations.shape[1]:
+            raise InputError(
+                f"expected final_observations of {self.observations.shape[1]} features, found "
+                f"{final.shape[1]}"
+            )
         for name in ("rewards", "observations", "final_observations", "actions"):
             self._require_finite(name, lengths)
         endless = np.flatnonzero(~(self.terminated | self.truncated))
@@ -87,12 +102,27 @@ class Episodes:
                 f"{endless[0]} with neither"
             )
 
+    def _require_types(self) -> None:
+        for name, (dtype, dimensions) in _TYPES.items():
+            array = getattr(self, name)
+            if array is not None and (array.dtype != dtype or array.ndim != dimensions):
+                shape = "(rows, features)" if dimensions == 2 else "(rows,)"
+                if name == "observations":
+                    shape = "(steps, features)"
+                raise InputError(
+                    f"expected {name} of {np.dtype(dtype)} and shape {shape}, found "
+                    f"{array.dtype} of shape {array.shape}"
+                )
+        if self.actions is not None and (
+            self.actions.dtype.kind not in "biuf" or self.actions.ndim < 1
+        ):
+            raise InputError(f"expected actions as numbers, found {self.actions.dtype}")
+
     def _require_finite(self, name: str, lengths: NDArray[np.int64]) -> None:
         array = getattr(self, name)
         if array is None or array.dtype.kind != "f":
             return
-        finite = np.isfinite(array.sum(dtype=np.float64)) or np.isfinite(array).all()
-        if not finite:
+        if not np.isfinite(array).all():
             row = int(np.flatnonzero(~np.isfinite(array).reshape(len(array), -1).all(axis=1))[0])
             per_step = len(array) == len(self.rewards) and name != "final_observations"
             episode = int(np.searchsorted(self.offsets, row, side="right")) - 1 if per_step else row
@@ -125,7 +155,14 @@ class Episodes:
         return np.repeat(np.arange(len(self)), self.lengths)
 
     def episode(self, index: int) -> Episode:
-        """One episode, as views into the arrays."""
+        """One episode, as views into the arrays; a negative index counts from the end.
+
+        Raises:
+            IndexError: there is no such episode.
+        """
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"expected an index below {len(self)}, found {index}")
+        index %= len(self)
         rows = slice(int(self.offsets[index]), int(self.offsets[index + 1]))
         final = self.final_observations
         return Episode(
@@ -178,6 +215,20 @@ def join(episodes: Sequence[Episode], subject: Mapping[str, Any] | None = None) 
     if not episodes:
         raise InputError("expected at least one episode, found none")
     for index, episode in enumerate(episodes):
+        for name in ("observations", "actions"):
+            array = getattr(episode, name)
+            if array is not None and len(array) != len(episode.rewards):
+                raise InputError(
+                    f"expected {len(episode.rewards)} {name} in episode {index}, found {len(array)}"
+                )
+        for name in ("actions", "final_observation"):
+            one, other = getattr(episode, name), getattr(episodes[0], name)
+            width = slice(1, None) if name == "actions" else slice(None)
+            if one is not None and other is not None and one.shape[width] != other.shape[width]:
+                raise InputError(
+                    f"expected {name} of one shape, found {one.shape[width]} in episode {index} "
+                    f"after {other.shape[width]} in episode 0"
+                )
         shape = np.shape(episode.observations)
         if len(shape) != 2 or shape[1] != np.shape(episodes[0].observations)[1]:
             raise InputError(

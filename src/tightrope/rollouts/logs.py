@@ -3,6 +3,7 @@
 Rules in docs/formats.md. Nothing here needs the environment the log was recorded in.
 """
 
+import re
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +17,7 @@ from tightrope.files import write_atomically
 from tightrope.rollouts.episodes import Episode, Episodes, join
 from tightrope.versions import library_versions
 
-__all__ = ["export_arrays", "export_minari", "import_arrays", "import_minari"]
+__all__ = ["export_arrays", "export_minari", "import_arrays", "import_minari", "require_hdf5"]
 
 _NAMES = ("observations", "rewards", "terminals", "timeouts")
 
@@ -38,12 +39,15 @@ def import_arrays(path: str | Path) -> Episodes:
         raise InputError(
             f"expected the arrays {', '.join(_NAMES)}, found no {missing[0]} in {path}"
         )
-    rewards = np.asarray(arrays["rewards"], dtype=np.float64).reshape(-1)
+    arrays = {name: _numbers(array, name, path) for name, array in arrays.items()}
+    rewards = arrays["rewards"].astype(np.float64).reshape(-1)
     steps = len(rewards)
+    if steps == 0:
+        raise InputError(f"expected at least one step, found an empty log in {path}")
     for name, array in arrays.items():
         if len(array) != steps:
             raise InputError(f"expected {steps} rows of {name}, found {len(array)} in {path}")
-    observations = _flat(np.asarray(arrays["observations"]), "observations", path)
+    observations = _flat(arrays["observations"])
     terminals, timeouts = (_flags(arrays[name], name, path) for name in ("terminals", "timeouts"))
     ends = np.flatnonzero(terminals | timeouts) + 1
     if len(ends) == 0:
@@ -54,9 +58,12 @@ def import_arrays(path: str | Path) -> Episodes:
             stacklevel=2,
         )
     actions, following = arrays.get("actions"), arrays.get("next_observations")
-    following = (
-        None if following is None else _flat(np.asarray(following), "next_observations", path)
-    )
+    following = None if following is None else _flat(following)
+    if following is not None and following.shape != observations.shape:
+        raise InputError(
+            f"expected next_observations of shape {observations.shape}, found {following.shape} in "
+            f"{path}"
+        )
     starts = np.concatenate([[0], ends[:-1]])
     episodes = [
         Episode(
@@ -117,7 +124,12 @@ def import_minari(dataset: str | Path) -> Episodes:
             )
         else:
             source = minari.load_dataset(str(dataset))
-        episodes = [_from_minari(index, episode) for index, episode in enumerate(source)]
+        seeds = [
+            entry.get("seed")
+            for entry in source.storage.get_episode_metadata(source.episode_indices)
+        ]
+        recorded = zip(source, seeds, strict=True)
+        episodes = [_from_minari(index, *pair) for index, pair in enumerate(recorded)]
     except InputError:
         raise
     except Exception as error:  # Minari lets the exceptions of its storage through
@@ -143,6 +155,8 @@ def export_minari(episodes: Episodes, dataset_id: str) -> None:
 
     if episodes.actions is None or episodes.final_observations is None:
         raise InputError("expected episodes with actions and final observations for Minari")
+    if re.fullmatch(r"([\w-]+/)*[\w-]+-v\d+", dataset_id) is None:
+        raise InputError(f"expected an id such as robot/walk-v0, found {dataset_id!r}")
     if dataset_id in minari.list_local_datasets():
         raise InputError(f"expected a new dataset id, found {dataset_id!r} already there")
     buffers = []
@@ -176,7 +190,7 @@ def export_minari(episodes: Episodes, dataset_id: str) -> None:
         raise InputError(f"cannot write the Minari dataset {dataset_id!r}: {error}") from None
 
 
-def _from_minari(index: int, episode: Any) -> Episode:
+def _from_minari(index: int, episode: Any, seed: Any) -> Episode:
     observations = _flat_space(episode.observations)
     steps = len(episode.rewards)
     if len(observations) not in (steps, steps + 1):
@@ -184,12 +198,18 @@ def _from_minari(index: int, episode: Any) -> Episode:
             f"expected {steps + 1} observations for {steps} rewards in episode {index}, "
             f"found {len(observations)}"
         )
-    seed = getattr(episode, "seed", None)
+    terminations, truncations = np.asarray(episode.terminations), np.asarray(episode.truncations)
+    for name, flags in (("terminations", terminations), ("truncations", truncations)):
+        if flags.shape != (steps,) or flags[:-1].any():
+            raise InputError(
+                f"expected {steps} {name} in episode {index}, only the last of them true, found "
+                f"{flags.sum()} true of {len(flags)}"
+            )
     return Episode(
         observations=observations[:steps],
         rewards=np.asarray(episode.rewards, dtype=np.float64),
-        terminated=bool(episode.terminations[-1]),
-        truncated=bool(episode.truncations[-1]),
+        terminated=bool(terminations[-1]),
+        truncated=bool(truncations[-1]),
         seed=-1 if seed is None else int(seed),
         actions=None if isinstance(episode.actions, dict) else np.asarray(episode.actions),
         final_observation=observations[steps] if len(observations) > steps else None,
@@ -206,16 +226,23 @@ def _flat_space(value: Any) -> NDArray[np.float32]:
     return array.reshape(len(array), -1)
 
 
-def _flat(array: NDArray[Any], name: str, path: Path) -> NDArray[np.float32]:
-    if array.dtype.kind not in "biuf":
-        raise InputError(f"expected numbers in {name}, found {array.dtype} (ragged?) in {path}")
+def _numbers(value: Any, name: str, path: Path) -> NDArray[Any]:
+    array = np.asarray(value)
+    if array.dtype.kind not in "biuf" or array.ndim == 0:
+        found = f"{array.dtype} of shape {array.shape}"
+        raise InputError(f"expected an array of numbers in {name}, found {found} in {path}")
+    return array
+
+
+def _flat(array: NDArray[Any]) -> NDArray[np.float32]:
     return array.astype(np.float32, copy=False).reshape(len(array), -1)
 
 
 def _flags(array: Any, name: str, path: Path) -> NDArray[np.bool_]:
-    values = np.asarray(array).reshape(-1)
-    if values.dtype.kind not in "biuf" or not np.isin(values, (0, 1)).all():
-        raise InputError(f"expected only true and false in {name}, found other values in {path}")
+    values = np.asarray(array)
+    if values.size != len(values) or not np.isin(values, (0, 1)).all():
+        raise InputError(f"expected only true and false in {name}, one per step, in {path}")
+    values = values.reshape(-1)
     return values.astype(np.bool_)
 
 
@@ -225,7 +252,7 @@ def _read_arrays(path: Path) -> dict[str, Any]:
     wanted = (*_NAMES, "actions", "next_observations")
     try:
         if path.suffix == ".npz":
-            with np.load(path, allow_pickle=False) as archive:
+            with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
                 return {name: archive[name] for name in wanted if name in archive}
         with _h5py().File(path, "r") as archive:
             return {name: archive[name][()] for name in wanted if name in archive}
@@ -234,6 +261,11 @@ def _read_arrays(path: Path) -> dict[str, Any]:
     except Exception as error:  # both libraries raise many kinds for a damaged file
         line = " ".join(str(error).split())[:160]
         raise InputError(f"{str(path)!r} is damaged or no log of arrays: {line}") from None
+
+
+def require_hdf5() -> None:
+    """Raise InputError unless .hdf5 files can be read and written here."""
+    _h5py()
 
 
 def _write_hdf5(path: Path, arrays: Mapping[str, Any]) -> None:

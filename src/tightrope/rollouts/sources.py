@@ -1,5 +1,6 @@
 """Recorded episodes by whatever name a user gives them; how they are shared out."""
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +9,7 @@ from tightrope.errors import InputError
 from tightrope.files import refuse_to_overwrite
 from tightrope.policies import POLICY_FORMAT, stored_format
 from tightrope.rollouts.episodes import Episodes
-from tightrope.rollouts.logs import export_arrays, import_arrays, import_minari
+from tightrope.rollouts.logs import export_arrays, import_arrays, import_minari, require_hdf5
 from tightrope.rollouts.storage import load, save
 
 __all__ = [
@@ -78,6 +79,11 @@ def check_destination(path: str | Path) -> None:
             f"expected a name ending in .safetensors, .npz or .hdf5, found {str(path)!r}"
         )
     refuse_to_overwrite(Path(path))
+    if Path(path).suffix in (".hdf5", ".h5"):
+        require_hdf5()
+    parent = next(p for p in Path(path).absolute().parents if p.exists())
+    if not parent.is_dir() or not os.access(parent, os.W_OK):
+        raise InputError(f"cannot write {str(path)!r}: {str(parent)!r} is no folder to write into")
 
 
 def write_episodes(episodes: Episodes, path: str | Path) -> None:
@@ -111,10 +117,11 @@ def share_out(
     Raises:
         InputError: there are not enough episodes, or a number is negative.
     """
-    for name, value in (("pilot", pilot), ("validation", validation or 1), ("test", test)):
-        if value < 0 or value != int(value):
+    least = {"pilot": 0, "validation": 1, "test": 0}
+    for name, value in (("pilot", pilot), ("validation", validation), ("test", test)):
+        if value is not None and (value < least[name] or value != int(value)):
             raise InputError(
-                f"{name} episodes must be a whole number of at least 0, found {value!r}"
+                f"{name} episodes must be a whole number of at least {least[name]}, found {value!r}"
             )
     left = len(episodes) - pilot - test
     wanted = max(left, 1) if validation is None else validation

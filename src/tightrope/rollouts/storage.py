@@ -26,7 +26,12 @@ _REQUIRED = {
     "seeds": "I64",
 }
 _OPTIONAL = ("actions", "final_observations", "success")
-_DTYPES = {"F32": "<f4", "F64": "<f8", "I64": "<i8", "I32": "<i4", "BOOL": "?"}
+_DTYPES = {
+    **{f"F{bits}": f"<f{bits // 8}" for bits in (16, 32, 64)},
+    **{f"I{bits}": f"<i{bits // 8}" for bits in (8, 16, 32, 64)},
+    **{f"U{bits}": f"<u{bits // 8}" for bits in (8, 16, 32, 64)},
+    "BOOL": "?",
+}
 
 
 def save(episodes: Episodes, path: str | Path) -> None:
@@ -61,6 +66,11 @@ def load(path: str | Path) -> Episodes:
         if about.get("format") != FORMAT:
             raise InputError(
                 f"expected the format {FORMAT}, found {about.get('format')!r} in {str(path)!r}"
+            )
+        unknown = sorted(set(header) - {*_REQUIRED, *_OPTIONAL})
+        if unknown or not isinstance(about.get("subject"), dict):
+            raise InputError(
+                f"{str(path)!r} is damaged: found {unknown[0] if unknown else 'no subject'!r} in it"
             )
         for name, dtype in _REQUIRED.items():
             found = header.get(name, {}).get("dtype")

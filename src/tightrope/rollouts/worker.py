@@ -10,7 +10,6 @@ import gc
 import mmap
 import os
 import pickle
-import signal
 import struct
 import sys
 from dataclasses import dataclass
@@ -21,7 +20,14 @@ import numpy as np
 
 from tightrope.environments import Recipe
 from tightrope.errors import InputError
-from tightrope.policies.base import BLOCK, Policy, act_in_blocks, check_actions, rows_are_stable
+from tightrope.policies.base import (
+    BLOCK,
+    ActionError,
+    Policy,
+    act_in_blocks,
+    check_actions,
+    rows_are_stable,
+)
 from tightrope.rollouts.episodes import Episode
 
 __all__ = ["BOARD", "Job", "main", "run"]
@@ -75,26 +81,19 @@ class _Slot:
 
 def run(job: Job, send: Any, board: Any) -> None:
     """Run a job: send ("episode", index, Episode) for each, then ("done",)."""
-    import gymnasium as gym
-
-    entry = pickle.loads(job.registration)
-    if entry is not None:
-        gym.registry.setdefault(entry.id, entry)
-    policy: Policy = pickle.loads(job.policy)
-    slots = [_Slot(job.recipe.make(), quota, policy.noise_size) for quota in job.quotas]
-    space = slots[0].env.action_space
-    features = slots[0].env.observation_space.shape[0]
-    # A policy whose rounding depends on its neighbours is called for one row at a time.
-    block = BLOCK if rows_are_stable(policy, features) else 1
-    send(("ready",))
-    steps, index = 0, -1
+    index = -1
     try:
+        policy, slots, block = _prepare(job)
+        space = slots[0].env.action_space
+        features = slots[0].env.observation_space.shape[0]
+        send(("ready",))
+        steps = 0
         active = []
         for slot in slots:
-            BOARD.pack_into(board, 0, slot.quota[0][0] if slot.quota else -1, steps)
-            index = slot.quota[0][0] if slot.quota else -1
-            if slot.begin():
-                active.append(slot)
+            index = slot.quota[0][0]
+            BOARD.pack_into(board, 0, index, steps)
+            slot.begin()
+            active.append(slot)
         while active:
             observations = np.empty((len(active), features), np.float32)
             noise = np.empty((len(active), policy.noise_size), np.float32)
@@ -103,8 +102,16 @@ def run(job: Job, send: Any, board: Any) -> None:
                 observations[row] = slot.observation
                 if slot.generator is not None:
                     noise[row] = slot.generator.standard_normal(policy.noise_size, np.float32)
-            actions = act_in_blocks(policy, observations, noise, block=block)
-            check_actions(policy, actions, space)
+            finite = np.isfinite(observations).all(axis=1)
+            if not finite.all():
+                index = active[int(np.argmin(finite))].index
+                raise InputError("expected finite observations, found NaN or infinity")
+            try:
+                actions = act_in_blocks(policy, observations, noise, block=block)
+                check_actions(policy, actions, space)
+            except ActionError as error:
+                index = active[error.row or 0].index
+                raise
             ended = False
             for row, slot in enumerate(active):
                 index = slot.index
@@ -139,9 +146,22 @@ def run(job: Job, send: Any, board: Any) -> None:
         send(("done",))
 
 
+def _prepare(job: Job) -> tuple[Policy, list[_Slot], int]:
+    """Policy, environments, and how many rows the policy is called with."""
+    import gymnasium as gym
+
+    entry = pickle.loads(job.registration)
+    if entry is not None:
+        gym.registry.setdefault(entry.id, entry)
+    policy: Policy = pickle.loads(job.policy)
+    slots = [_Slot(job.recipe.make(), quota, policy.noise_size) for quota in job.quotas]
+    features = slots[0].env.observation_space.shape[0]
+    # A policy whose rounding depends on its neighbours is called for one row at a time.
+    return policy, slots, BLOCK if rows_are_stable(policy, features) else 1
+
+
 def main() -> None:
     """Entry point of the worker process: file descriptors of pipe and board as arguments."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
     connection = Connection(int(sys.argv[1]))
     board = mmap.mmap(int(sys.argv[2]), BOARD.size)
     os.dup2(2, 1)  # what an environment prints must not land on the command's standard output

@@ -1,0 +1,67 @@
+"""Synthetic recordings and short fits for the tests of posteriors and certificates."""
+
+import contextlib
+import dataclasses
+
+import numpy as np
+import torch
+
+from tightrope.posteriors import PRESETS
+from tightrope.rollouts import Episode, join
+
+torch.set_num_threads(1)  # the networks are small, and the cores are shared
+
+
+def recording(
+    count=16, steps=6, features=3, seed=0, *, offset=0.0, noise=0.3, terminated=False, subject=None
+):
+    """Episodes whose steps are independent: reward = first feature + noise (+ an offset of each).
+
+    `steps` is the length of all episodes or a sequence of lengths; with `offset` > 0 all rewards
+    of an episode are shifted by one draw from N(0, offset^2).
+    """
+    rng = np.random.default_rng(seed)
+    lengths = np.broadcast_to(steps, count)
+    episodes = []
+    for index, length in enumerate(lengths):
+        observations = rng.normal(size=(length, features)).astype(np.float32)
+        rewards = observations[:, 0] + noise * rng.normal(size=length) + offset * rng.normal()
+        episodes.append(
+            Episode(observations, rewards.astype(float), terminated, not terminated, seed=index)
+        )
+    return join(episodes, {"log": "synthetic"} if subject is None else subject)
+
+
+def changed(episodes, index, **fields):
+    """The same recording with one episode changed."""
+    single = [
+        dataclasses.replace(episode, **fields) if i == index % len(episodes) else episode
+        for i, episode in enumerate(episodes)
+    ]
+    return join(single, episodes.subject)
+
+
+@contextlib.contextmanager
+def short_fits(epochs=2, epoch_steps=5, pilot_steps=10, **settings):
+    """Presets under their own names that differ in nothing but the length of the fits."""
+    before = dict(PRESETS)
+    for name, recipe in before.items():
+        shorter = dataclasses.replace(
+            recipe.settings, epochs=epochs, epoch_steps=epoch_steps, **settings
+        )
+        steps = min(pilot_steps, recipe.pilot_steps)
+        PRESETS[name] = dataclasses.replace(recipe, pilot_steps=steps, settings=shorter)
+    try:
+        yield
+    finally:
+        PRESETS.update(before)
+
+
+def same(left, right):
+    """Whether two Gaussians are the same, bit for bit."""
+    return all(
+        torch.equal(a, b)
+        for a, b in zip(
+            (*left.means, *left.log_variances), (*right.means, *right.log_variances), strict=True
+        )
+    )
