@@ -13,25 +13,7 @@ import pytest
 HELPERS = Path(__file__).parent / "helpers"
 sys.path.insert(0, str(HELPERS))
 
-from known_bugs import KNOWN_BUGS  # noqa: E402
-
 from tightrope.policies import MLPPolicy  # noqa: E402
-
-
-def pytest_collection_modifyitems(items):
-    """Mark what known_bugs.py lists; strictly, so that a fixed bug does not stay listed."""
-    reasons = {name: reason for reason, names in KNOWN_BUGS.items() for name in names}
-    for item in items:
-        name = _short(item.nodeid)
-        reason = reasons.get(name) or reasons.get(name.partition("[")[0])
-        if reason is not None:
-            item.add_marker(pytest.mark.xfail(strict=True, reason=reason))
-
-
-def _short(nodeid):
-    """The node without its folders; a case's own name may have slashes."""
-    path, bracket, case = nodeid.partition("[")
-    return path.rpartition("/")[2] + bracket + case
 
 
 def perceptron(inputs, outputs, *, seed=0, bound=1.0, log_std=None):

@@ -31,7 +31,7 @@ class Verb(Protocol):
 class Collect:
     """Roll out a frozen policy and record whole episodes."""
 
-    policy: Positional[str]
+    policy: Annotated[Positional[str], tyro.conf.arg(metavar="POLICY")]
     """An SB3 .zip, a TorchScript .pt, a torch.export .pt2, an .onnx file, file.py:name or
     package.module:name."""
     env: str
@@ -66,6 +66,11 @@ class Collect:
         )
 
         check_destination(self.out)
+        if self.keep_partial and self.out.suffix != ".safetensors":
+            raise InputError(
+                f"expected a name ending in .safetensors with --keep-partial, found {self.out}: "
+                "other formats cannot mark episodes as partial"
+            )
         try:
             episodes = collect(
                 self.policy,
@@ -95,7 +100,7 @@ class Collect:
 class Certify:
     """Certify how wrong predictions of a policy's return can be on new episodes."""
 
-    source: Positional[str | None] = None
+    source: Annotated[Positional[str | None], tyro.conf.arg(metavar="SOURCE")] = None
     """A policy (as for collect; rolled out here) or recorded episodes (.safetensors, .npz, .hdf5, a
     Minari id or folder)."""
     env: str | None = None
@@ -238,7 +243,7 @@ class Certify:
 class Verify:
     """Recompute every number of a certificate from the files beside it."""
 
-    folder: Positional[Path]
+    folder: Annotated[Positional[Path], tyro.conf.arg(metavar="DIR")]
     """Folder that certify wrote."""
 
     def run(self) -> int:

@@ -6,6 +6,7 @@ environment from it. Any Gymnasium id works; the paper's eleven have recipes che
 
 import dataclasses
 import difflib
+import os
 import re
 import warnings
 from dataclasses import dataclass
@@ -188,6 +189,8 @@ def _import_users(module: str) -> None:
 def _import(module: str, extra: str, name: str) -> Any:
     import importlib
 
+    if extra == "dmc" and not os.environ.get("DISPLAY"):
+        os.environ.setdefault("MUJOCO_GL", "disabled")  # else it warns of a missing screen
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of the packages' own making

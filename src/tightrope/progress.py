@@ -11,10 +11,12 @@ Report = Callable[[float, str], None]  # (amount done, a few words)
 @contextmanager
 def progress_bar(title: str, total: float, *, shown: bool = True) -> Iterator[Report]:
     """A bar from 0 to `total`; yields the function that moves it."""
-    if not shown:
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not shown or not console.is_terminal:
         yield lambda done, words: None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (
@@ -24,7 +26,7 @@ def progress_bar(title: str, total: float, *, shown: bool = True) -> Iterator[Re
         TextColumn("{task.fields[words]}"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=False) as bar:
+    with Progress(*columns, console=console, transient=False) as bar:
         task = bar.add_task(title, total=total, words="")
 
         def report(done: float, words: str) -> None:

@@ -195,7 +195,9 @@ def test_means_from_pilot_rows_predict_them():
         assert error(informed.member(member), pilot) < 0.02 < error(blank.member(member), pilot)
     assert not same(informed.member(0), informed.member(1))
     means = kaiming_means((3, 8, 1), [0])
-    assert torch.equal(pretrain(means, pilot, [0], steps=5)[0], pretrain(means, pilot, [0], steps=5)[0])
+    assert torch.equal(
+        pretrain(means, pilot, [0], steps=5)[0], pretrain(means, pilot, [0], steps=5)[0]
+    )
 
 
 def test_the_papers_prior_has_random_means_even_where_there_is_a_pilot():

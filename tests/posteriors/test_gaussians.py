@@ -124,7 +124,9 @@ def test_a_member_is_a_batch_of_one_of_its_own_numbers():
         assert (alone.members, alone.features) == (1, 3)
         for whole, part in zip(posterior.means, alone.means, strict=True):
             assert torch.equal(whole[index : index + 1], part)
-        assert kl_divergence(alone, prior.member(index)) == pytest.approx(together[index : index + 1])
+        assert kl_divergence(alone, prior.member(index)) == pytest.approx(
+            together[index : index + 1]
+        )
 
 
 def test_what_is_printed_shows_sizes_and_no_numbers():

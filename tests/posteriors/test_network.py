@@ -103,15 +103,11 @@ def test_the_evaluation_draws_from_the_same_distribution():
     """`draw_predictions` has a forward pass of its own; here over rows of more than one chunk."""
     gaussians = network(centre=0.5, log_variance=-3.0)
     expected = np.clip(brute_force(gaussians, ROW, 40_000)[:, 0], 0, 1)
-    local = draw_predictions(
-        gaussians, repeated(ROW, 2500), passes=16, seed=4, sampling="local"
-    )
+    local = draw_predictions(gaussians, repeated(ROW, 2500), passes=16, seed=4, sampling="local")
     assert local.shape == (16, 2500)
     assert_same_moments(local.ravel(), expected)
     assert_same_moments(local[:, 2048:].ravel(), expected)  # the last chunk
-    weights = draw_predictions(
-        gaussians, repeated(ROW, 1), passes=6000, seed=5, sampling="weights"
-    )
+    weights = draw_predictions(gaussians, repeated(ROW, 1), passes=6000, seed=5, sampling="weights")
     assert_same_moments(weights.ravel(), expected)
 
 

@@ -53,9 +53,7 @@ def test_the_pilots_range_is_widened_by_a_tenth_on_each_side():
 def test_a_users_range_goes_first_and_is_not_widened_while_the_pilot_still_scales():
     found = scaling_from_pilot(pilot(), features=FEATURES, return_range=(-3, 4.5))
     assert (found.low, found.high, found.source) == (-3.0, 4.5, "user")
-    np.testing.assert_array_equal(
-        found.mean, scaling_from_pilot(pilot(), features=FEATURES).mean
-    )
+    np.testing.assert_array_equal(found.mean, scaling_from_pilot(pilot(), features=FEATURES).mean)
 
 
 def test_without_a_pilot_observations_are_left_as_they_are():
