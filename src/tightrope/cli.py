@@ -220,11 +220,8 @@ class Certify:
             raise InputError(f"expected --env ID to roll the policy {source!r} out in, found none")
         validation = 100 if self.episodes is None else self.episodes
         tests = 100 if self.test_episodes is None else self.test_episodes
-        if min(pilot, tests) < 0 or validation < 1:
-            raise InputError(
-                f"expected at least 1 validation episode and no negative numbers, found {pilot} "
-                f"pilot, {validation} validation and {tests} test episodes"
-            )
+        if pilot == 0 and self.return_range is None:
+            raise InputError("expected --return-range LO HI with --pilot-episodes 0, found none")
         counts = {"pilot_episodes": pilot, "episodes": validation, "test_episodes": tests}
         return lambda: collect(
             source,

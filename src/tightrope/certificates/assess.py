@@ -62,10 +62,16 @@ def links(data: Data, options: Options) -> list[Link]:
     """The fits of a scheme: what each may see, and which bound it will be put into."""
     starts = [0, *np.cumsum(options.plan.sizes(data.validation.episodes)).tolist()]
     rows = [data.row_of_episode(start) for start in starts]
-    count = rows if options.unit == "step" else starts
 
     def units_from(portion: int) -> int:
-        return int(count[-1] - count[portion])
+        """Units in this portion and later, as far as a fit that ends with this portion may know.
+
+        How many rows later episodes have is part of the data that a prior must not depend on, so
+        they are taken to be as long as those seen.
+        """
+        seen = min(portion + 1, len(starts) - 1)
+        per_episode = 1.0 if options.unit == "episode" else rows[seen] / starts[seen]
+        return int(max(1, round(per_episode * (starts[-1] - starts[portion]))))
 
     if options.plan.kind == "recursive":
         share = options.delta / len(options.plan.weights)

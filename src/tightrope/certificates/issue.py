@@ -198,8 +198,6 @@ def _require_same_data(requests: Sequence[Options]) -> None:
         *("gamma", "thin", "return_range", "pilot_episodes", "episodes", "test_episodes"),
     )
     for name in about_data:
-        values = {getattr(options, name) for options in requests}
+        values = sorted({getattr(options, name) for options in requests}, key=str)
         if len(values) > 1:
-            raise InputError(
-                f"expected one value of {name} in all requests, found {sorted(values)}"
-            )
+            raise InputError(f"expected one value of {name} in all requests, found {values}")

@@ -1,6 +1,7 @@
 """What a certificate is asked for: everything that, with the episodes, determines its numbers."""
 
 from dataclasses import dataclass
+from math import inf, isfinite
 
 from tightrope.certificates.ledger import (
     DELTA,
@@ -52,6 +53,22 @@ class Options:
             raise InputError(f"expected a unit among step, episode, found {self.unit!r}")
         if self.sampling not in ("local", "weights"):
             raise InputError(f"expected a sampling among local, weights, found {self.sampling!r}")
+        if not 0 <= self.gamma <= 1:
+            raise InputError(f"gamma must be in [0, 1], found {self.gamma!r}")
+        if self.thin is not None and self.thin < 1:
+            raise InputError(f"thin must be at least 1, found {self.thin!r}")
+        if (
+            self.return_range is not None
+            and not -inf < self.return_range[0] < self.return_range[1] < inf
+        ):
+            raise InputError(f"expected a finite return range LO < HI, found {self.return_range}")
+        for name in ("pilot_episodes", "test_episodes"):
+            if getattr(self, name) < 0:
+                raise InputError(f"{name} must be at least 0, found {getattr(self, name)!r}")
+        if self.fail_below is not None and not isfinite(self.fail_below):
+            raise InputError(f"fail_below must be a finite number, found {self.fail_below!r}")
+        if self.episodes is not None:
+            self.plan.sizes(self.episodes)
         if not 0 < self.kappa <= 1:
             raise InputError(f"kappa must be in (0, 1], found {self.kappa!r}")
         if self.mc_passes < 1:

@@ -74,14 +74,14 @@ class Curves:
 
     @property
     def converged(self) -> NDArray[np.bool_]:
-        """(members,) whether the last quarter improved the objective by less than 2 %.
+        """(members,) whether the last quarter changed the objective by less than 2 %.
 
         Means over a quarter of the run are compared, so that mini-batch noise does not decide.
         """
         quarter = max(1, self.objective.shape[1] // 4)
         before = self.objective[:, -2 * quarter : -quarter].mean(axis=1)
         after = self.objective[:, -quarter:].mean(axis=1)
-        return np.asarray(before - after <= 0.02 * np.abs(before))
+        return np.asarray(np.abs(before - after) <= 0.02 * np.abs(before))
 
 
 def fit(
@@ -95,7 +95,8 @@ def fit(
 ) -> tuple[Gaussians, Curves]:
     """The posterior of each member, started at its prior, and how the fit went.
 
-    The reference posterior of an excess is the prior itself, drawn afresh for every row.
+    The reference of an excess is the prior itself, drawn once for every row before the fit: its
+    losses do not change while the posterior does.
 
     Args:
         prior: where the fit starts and what the KL is measured from.
@@ -111,18 +112,15 @@ def fit(
     optimiser = torch.optim.Adam(parameters, lr=settings.learning_rate, fused=True)
     schedule = torch.optim.lr_scheduler.StepLR(optimiser, settings.decay_epochs, settings.decay)
     noise = [torch.Generator().manual_seed(seed) for seed in seeds]
-    batches = _Batches(rows, settings.batch, noise)
+    batches = _Batches(len(rows), settings.batch, noise)
+    before = _prior_losses(prior, rows, noise, settings) if stage.kappa > 0 else None
     sums = torch.zeros(settings.epochs, 3, prior.members, dtype=torch.float64)
     for epoch in range(settings.epochs):
         for _ in range(settings.epoch_steps):
-            inputs, targets = batches.next()
-            posterior = move.posterior()
-            losses = (_predict_soft(posterior, inputs, noise, settings) - targets).square()
-            reference = None
-            if stage.kappa > 0:
-                with torch.no_grad():
-                    drawn = predict(prior, inputs, noise, settings.sampling)
-                    reference = (drawn - targets).square()
+            picked = batches.next()
+            drawn = _predict_soft(move.posterior(), rows.inputs[picked], noise, settings)
+            losses = (drawn - rows.targets[picked]).square()
+            reference = None if before is None else before.gather(1, picked)
             kl = move.kl()
             value = objective(losses, reference, kl, stage)
             optimiser.zero_grad(set_to_none=True)
@@ -149,10 +147,11 @@ def pretrain(
     optimiser = torch.optim.Adam(parameters, lr=1e-3, fused=True)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)
     noise = [torch.Generator().manual_seed(seed) for seed in seeds]
-    batches = _Batches(rows, batch, noise)
+    batches = _Batches(len(rows), batch, noise)
     for _ in range(steps):
-        inputs, targets = batches.next()
-        loss = (draw(gaussians, inputs, noise) - targets).square().mean(dim=1).sum()
+        picked = batches.next()
+        drawn = draw(gaussians, rows.inputs[picked], noise)
+        loss = (drawn - rows.targets[picked]).square().mean(dim=1).sum()
         optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
@@ -186,6 +185,16 @@ class _Move:
         return total
 
 
+def _prior_losses(
+    prior: Gaussians, rows: Rows, noise: list[torch.Generator], settings: Settings
+) -> Tensor:
+    """(members, rows) losses of predictors drawn from the prior."""
+    with torch.no_grad():
+        parts = torch.split(rows.inputs, 4096)
+        drawn = torch.cat([predict(prior, part, noise, settings.sampling) for part in parts], dim=1)
+        return (drawn - rows.targets).square()
+
+
 def _predict_soft(posterior: Gaussians, inputs: Tensor, noise: list, settings: Settings) -> Tensor:
     """Predictions for training: clipped in value, but with a gradient outside [0, 1] as well."""
     raw = draw(posterior, inputs, noise, settings.sampling)
@@ -195,19 +204,17 @@ def _predict_soft(posterior: Gaussians, inputs: Tensor, noise: list, settings: S
 class _Batches:
     """Mini-batches, each member's in an order of its own: permutations, one after the other."""
 
-    def __init__(self, rows: Rows, size: int, noise: list[torch.Generator]) -> None:
-        self.rows, self.size, self.noise = rows, min(size, len(rows)), noise
-        self.orders = [torch.randperm(len(rows), generator=generator) for generator in noise]
-        self.start = 0
+    def __init__(self, rows: int, size: int, noise: list[torch.Generator]) -> None:
+        self.rows, self.size, self.noise = rows, min(size, rows), noise
+        self.start = rows
 
-    def next(self) -> tuple[Tensor, Tensor]:
-        """(members, batch, features) and (members, batch)."""
-        if self.start + self.size > len(self.rows):
-            self.orders = [torch.randperm(len(self.rows), generator=g) for g in self.noise]
-            self.start = 0
-        picked = torch.stack([order[self.start : self.start + self.size] for order in self.orders])
+    def next(self) -> Tensor:
+        """(members, batch) row numbers."""
+        if self.start + self.size > self.rows:
+            orders = [torch.randperm(self.rows, generator=generator) for generator in self.noise]
+            self.orders, self.start = torch.stack(orders), 0
         self.start += self.size
-        return self.rows.inputs[picked], self.rows.targets[picked]
+        return self.orders[:, self.start - self.size : self.start]
 
 
 def _clip(parameters: list[Tensor], limit: float) -> None:

@@ -88,6 +88,22 @@ def save_chain(chain: Chain, path: Path) -> None:
     write_atomically(path, lambda temporary: save_file(arrays, temporary, metadata=header))
 
 
+def _check(gaussians: tuple[Gaussians, ...], scaling: Scaling) -> None:
+    """Raise InputError unless all are float32, finite, and layers that fit one another."""
+    features = len(scaling.mean)
+    for one in gaussians:
+        inputs = features
+        for mean, log_variance in zip(one.means, one.log_variances, strict=True):
+            for values in (mean, log_variance):
+                if values.dtype != torch.float32 or not values.isfinite().all():
+                    raise InputError("expected finite float32 means and log-variances")
+            if mean.dim() != 3 or mean.shape[1] != inputs + 1 or log_variance.shape != mean.shape:
+                raise InputError(f"expected a layer of {inputs} inputs, found {tuple(mean.shape)}")
+            inputs = mean.shape[2]
+        if inputs != 1:
+            raise InputError(f"expected one output, found {inputs}")
+
+
 def load_chain(path: Path) -> Chain:
     """Read a chain written by :func:`save_chain`.
 
@@ -98,15 +114,15 @@ def load_chain(path: Path) -> Chain:
 
     try:
         with safe_open(path, framework="np") as archive:
-            tag = (archive.metadata() or {}).get("tightrope", "")
-            if not tag.startswith(FORMAT):
+            tag, _, source = (archive.metadata() or {}).get("tightrope", "").partition(" ")
+            if tag != FORMAT:
                 raise InputError(f"expected the format {FORMAT}, found {tag!r} in {str(path)!r}")
             arrays = {name: archive.get_tensor(name) for name in archive.keys()}  # noqa: SIM118
         low, high = arrays["scaling.range"]
         scaling = Scaling(
             float(low),
             float(high),
-            tag.split()[1],
+            source,
             arrays["scaling.mean"],
             arrays["scaling.deviation"],
         )
@@ -124,9 +140,8 @@ def load_chain(path: Path) -> Chain:
             )
             for t in range(count)
         )
+        _check(gaussians, scaling)
         return Chain(gaussians, scaling)
-    except InputError:
-        raise
     except Exception as error:  # a damaged file can fail in any of these steps
         line = " ".join(str(error).split())
         raise InputError(f"{str(path)!r} is damaged or no predictor: {line}") from None

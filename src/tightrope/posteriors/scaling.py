@@ -36,6 +36,16 @@ class Scaling:
     deviation: NDArray[np.float32]
 
     def __post_init__(self) -> None:
+        for name in ("mean", "deviation"):
+            array = getattr(self, name)
+            if array.dtype != np.float32 or array.ndim != 1 or not np.isfinite(array).all():
+                raise InputError(f"expected a finite {name} per feature, found {array!r}")
+        if self.mean.shape != self.deviation.shape or not (self.deviation > 0).all():
+            raise InputError("expected positive deviations, one for each mean, found others")
+        if self.source not in ("pilot", "user", "training"):
+            raise InputError(
+                f"expected a range from pilot, user or training, found {self.source!r}"
+            )
         if not (np.isfinite(self.low) and np.isfinite(self.high) and self.low < self.high):
             raise InputError(
                 f"expected a finite return range with LO < HI, found [{self.low}, {self.high}]"
