@@ -31,6 +31,7 @@ test: check
 	$(BIN)/pytest -n auto
 
 certify: $(READY)
+	rm -rf certificate
 	$(BIN)/tightrope certify --demo --out certificate
 
 validity: $(READY)

@@ -77,10 +77,9 @@ def test_many_episodes_are_divided_by_largest_remainders(weights):
 
 
 def test_few_episodes_by_hand():
-    # shares of 10 episodes in rec-6: 0.3, 0.4, 0.6, 1.2, 2.5, 5.0. Three get their 1; seven are
-    # left for shares of 1.2, 2.5 and 5: 1, 2 and 4 or 5. Taking from the largest costs least at 5
-    # -> 4 (distance 1) or 2.5 -> 1 (2.25)? Floors 1, 2, 5 add up to 8 with three ones to 11: one
-    # too many, taken where the size exceeds its share most: 5 - 5 = 0 beats 2 - 2.5 and 1 - 1.2.
+    # Shares of 10 episodes in rec-6 are 0.3, 0.4, 0.6, 1.2, 2.5, 5.0; their floors, at least 1, are
+    # 1, 1, 1, 1, 2, 5 and add up to 11. One has to go: 5 -> 4 adds 1 to the squared distance,
+    # 2 -> 1 adds 1.5^2 - 0.5^2 = 2.
     assert scheme("rec-6").sizes(10) == [1, 1, 1, 1, 2, 4]
     assert scheme("rec-6").sizes(6) == [1, 1, 1, 1, 1, 1]
     assert scheme("rec-2").sizes(7) == [4, 3]
@@ -141,7 +140,6 @@ LATE = {
     "gamma": ({"gamma": 1.5}, "gamma"),
     "thin": ({"thin": 0}, "thin"),
     "an empty range": ({"return_range": (2.0, 1.0)}, "range"),
-    "no range without a pilot": ({"pilot_episodes": 0}, "range"),
     "too few episodes": ({"episodes": 5}, "6 validation episodes"),
     "a negative number of episodes": ({"test_episodes": -1}, "test"),
     "a threshold that is no number": ({"fail_below": float("nan")}, "fail_below"),

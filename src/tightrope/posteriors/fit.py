@@ -137,7 +137,7 @@ def fit(
 
 
 def pretrain(
-    means: tuple[Tensor, ...], rows: Rows, seeds: Sequence[int], *, steps: int, batch: int = 256
+    means: tuple[Tensor, ...], rows: Rows, seeds: Sequence[int], *, steps: int, batch: int = 128
 ) -> tuple[Tensor, ...]:
     """Means fitted to rows by least squares without noise, one set per seed (Adam, 1e-3)."""
     parameters = [mean.clone().requires_grad_() for mean in means]

@@ -69,7 +69,7 @@ PRESETS = {
             decay_epochs=5,
             epochs=20,
             epoch_steps=25,
-            batch=256,
+            batch=64,
             clip=1.0,
             whitened=True,
         ),
