@@ -28,14 +28,14 @@ check: $(READY)
 	$(BIN)/mypy
 
 test: check
-	$(BIN)/pytest -n auto
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto
 
 certify: $(READY)
 	rm -rf certificate
 	$(BIN)/tightrope certify --demo --out certificate
 
 validity: $(READY)
-	$(BIN)/pytest -n auto -m validity tests/validity
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto -m validity tests/validity
 
 benchmark: $(READY)
 	$(BIN)/python benchmarks/kl_inverse.py

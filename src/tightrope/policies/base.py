@@ -11,7 +11,7 @@ __all__ = ["BLOCK", "Policy", "act_in_blocks", "check_actions", "check_fit", "ro
 
 # Every call of a policy gets exactly this many rows. Matrix products may round differently for
 # different numbers of rows; with one shape, an episode does not depend on its neighbours.
-BLOCK = 16
+BLOCK = 8
 
 
 class ActionError(InputError):
