@@ -31,8 +31,8 @@ test: check
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto
 
 certify: $(READY)
-	rm -rf certificate
-	$(BIN)/tightrope certify --demo --out certificate
+	rm -rf demo-certificate
+	$(BIN)/tightrope certify --demo --out demo-certificate
 
 validity: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto -m validity tests/validity

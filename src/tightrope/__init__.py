@@ -11,7 +11,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tightrope.certificates import Certificate, certify, verify
+    from tightrope.certificates import Certificate, certify, load_certificate, verify
     from tightrope.rollouts import Episodes, collect, load_episodes
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "__version__",
     "certify",
     "collect",
+    "load_certificate",
     "load_episodes",
     "verify",
 ]
@@ -30,6 +31,7 @@ __version__ = version("tightrope")
 _HOMES = {
     "Certificate": "tightrope.certificates",
     "certify": "tightrope.certificates",
+    "load_certificate": "tightrope.certificates",
     "verify": "tightrope.certificates",
     "Episodes": "tightrope.rollouts",
     "collect": "tightrope.rollouts",

@@ -88,7 +88,7 @@ class Collect:
             if self.keep_partial and error.partial is not None:
                 write_episodes(error.partial, self.out)
                 kept = f"kept {len(error.partial)} finished episodes in {self.out}"
-                raise InputError(f"{error}; {kept}") from None
+                raise CollectionError(f"{error}; {kept}", None, error.interrupted) from None
             raise
         write_episodes(episodes, self.out)
         steps = len(episodes.rewards)
@@ -142,6 +142,8 @@ class Certify:
     """Root of all randomness: episodes, fits and draws."""
     workers: int | None = None
     """Worker processes of the roll-out; by default one per core."""
+    timeout: float | None = None
+    """Seconds without a step after which an environment counts as hanging; 60 by default."""
     normalize: Path | None = None
     """Observation statistics of an SB3 policy, as for collect."""
     trust: Flag = False
@@ -157,13 +159,13 @@ class Certify:
         import json
 
         from tightrope.certificates import Options, certify, write
+        from tightrope.files import refuse_to_overwrite
         from tightrope.reports import write_page
 
         source, env = self._subject()
         stem = Path(source.rpartition(":")[2] or source).stem
         out = self.out or Path(f"certificate-{stem}")
-        if out.exists():
-            raise InputError(f"expected a new folder, found {str(out)!r} already there: give --out")
+        refuse_to_overwrite(out)
         recorded, counts = self._prepare(source, env)
         given = {
             name: value
@@ -207,8 +209,9 @@ class Certify:
 
         pilot = self.pilot_episodes
         if is_recording(source):
-            if env is not None:
-                raise InputError(f"expected no --env for recorded episodes, found {env!r}")
+            for name in ("env", "workers", "normalize", "trust", "sample", "timeout"):
+                if getattr(self, name) not in (None, False):
+                    raise InputError(f"expected no --{name} for the recorded episodes {source!r}")
             episodes = load_episodes(source)
             tests = self.test_episodes or 0
             return lambda: episodes, {
@@ -232,6 +235,7 @@ class Certify:
             normalize=self.normalize,
             trust=self.trust,
             sample=self.sample,
+            timeout=60.0 if self.timeout is None else self.timeout,
             progress=True,
         ), counts
 
@@ -274,7 +278,7 @@ def main(arguments: list[str] | None = None) -> int:
             return _parse(arguments or ["--help"]).run()
         except InputError as error:
             print(f"tightrope: {error}", file=sys.stderr)
-            return 2
+            return 130 if getattr(error, "interrupted", False) else 2
         except BrokenPipeError:  # whoever read our output has left
             sys.stdout = None
             return 0
@@ -310,7 +314,7 @@ def _one_line(boxed: str) -> str:
             break
         if line:
             said.append(line)
-    return f"{'; '.join(said)}: run tightrope --help"
+    return f"{' '.join(said)}: run tightrope --help"
 
 
 def _one_line_warning(message: Warning | str, *_: object, **__: object) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from tightrope.errors import InputError
 
-__all__ = ["PAPER_IDS", "Recipe", "recipe"]
+__all__ = ["PAPER_IDS", "Recipe", "known_thinning", "recipe"]
 
 Suite = Literal["gymnasium", "dm_control", "metaworld"]
 
@@ -140,6 +140,11 @@ def recipe(environment: "str | Recipe") -> Recipe:
     base = registered.rpartition("/")[2].rpartition("-v")[0]
     fixed = base in _FIXED_LENGTH
     return Recipe(name, "gymnasium", _THINNING.get(base, 5 if fixed else 3), fixed, _INITIAL_STATE)
+
+
+def known_thinning(name: str) -> int | None:
+    """The thinning that the paper fixed for an environment, by its id; None for others."""
+    return _THINNING.get(name.rpartition("/")[2].rpartition("-v")[0])
 
 
 def _make_gymnasium(recipe: Recipe) -> Any:

@@ -13,9 +13,12 @@ __all__ = ["refuse_to_overwrite", "sha256", "write_atomically"]
 
 
 def refuse_to_overwrite(path: Path) -> None:
-    """Raise InputError if something already has the name `path`."""
+    """Raise InputError if something already has the name `path`, or nothing could be put there."""
     if path.exists() or path.is_symlink():
         raise InputError(f"expected a new name, found {str(path)!r} already there: choose another")
+    parent = next(p for p in path.absolute().parents if p.exists())
+    if not parent.is_dir() or not os.access(parent, os.W_OK):
+        raise InputError(f"cannot write {str(path)!r}: {str(parent)!r} is no folder to write into")
 
 
 def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
@@ -39,7 +42,11 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
         with temporary.open("rb") as stream:
             os.fsync(stream.fileno())
         os.chmod(temporary, 0o644)
-        os.link(temporary, path)  # unlike rename, fails if the name was taken meanwhile
+        try:
+            os.link(temporary, path)  # unlike rename, fails if the name was taken meanwhile
+        except PermissionError:  # a file system without hard links
+            refuse_to_overwrite(path)
+            temporary.rename(path)
     except FileExistsError:
         refuse_to_overwrite(path)
         raise

@@ -1,6 +1,12 @@
 """Step iv: schemes, bounds from posteriors, the certificate, and its verification."""
 
-from tightrope.certificates.certificate import Certificate, read, schema, write
+from tightrope.certificates.certificate import (
+    Certificate,
+    load_certificate,
+    read,
+    schema,
+    write,
+)
 from tightrope.certificates.issue import certify, certify_many
 from tightrope.certificates.ledger import (
     DELTA,
@@ -26,6 +32,7 @@ __all__ = [
     "certify",
     "certify_many",
     "holdout_ledger",
+    "load_certificate",
     "portion_sizes",
     "read",
     "recursive_ledger",

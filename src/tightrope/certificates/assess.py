@@ -4,15 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tightrope.certificates.companions import Companion, companions
 from tightrope.certificates.data import Data
+from tightrope.certificates.ledger import recursive_ledger
 from tightrope.certificates.options import Options
 from tightrope.certificates.statements import (
     Drawn,
     Statement,
     Unit,
+    clipped,
     effective_size,
     holdout_statement,
     recursive_statements,
@@ -49,13 +50,13 @@ class Assessment:
 
     @property
     def bound(self) -> float:
-        """The certificate: the last step of the recursion, 1 if it is vacuous."""
-        return min(self.statements[-1].bound, 1.0)
+        """The certificate: the last step of the recursion, inside [0, 1]."""
+        return clipped(self.statements[-1].bound)
 
     @property
     def other_bound(self) -> float:
         """The certificate in the other unit."""
-        return min(self.other_statements[-1].bound, 1.0)
+        return clipped(self.other_statements[-1].bound)
 
 
 def links(data: Data, options: Options) -> list[Link]:
@@ -74,14 +75,15 @@ def links(data: Data, options: Options) -> list[Link]:
         return int(max(1, round(per_episode * (starts[-1] - starts[portion]))))
 
     if options.plan.kind == "recursive":
-        share = options.delta / len(options.plan.weights)
+        share = options.ledger().failure("portion 1: risk")  # the same for every portion
         kappas = [0.0, *[options.kappa] * (len(options.plan.weights) - 1)]
         return [
             Link(0, rows[t + 1], Stage(units_from(t), share, kappas[t]))
             for t in range(len(options.plan.weights))
         ]
-    # The same first fit as that of rec-2.
-    first = Link(0, rows[1], Stage(units_from(0), options.delta / 2, 0.0))
+    # The same first fit as that of rec-2, so that the two can share it.
+    two = recursive_ledger(2, delta=options.delta, delta_prime=options.delta_prime)
+    first = Link(0, rows[1], Stage(units_from(0), two.failure("portion 1: risk"), 0.0))
     if options.plan.kind == "holdout":
         return [first]
     return [first, Link(rows[1], rows[2], Stage(units_from(1), options.delta, 0.0))]
@@ -160,9 +162,5 @@ def _comparison(posterior: Gaussians, data: Data, of: Pairs, options: Options, s
 
 def _constant_error(data: Data, unit: Unit) -> float:
     of = data.validation if data.test is None else data.test
-    errors = np.square(data.scaling.targets(of.returns) - _mean_target(data))
+    errors = np.square(data.scaling.targets(of.returns) - data.targets.mean())
     return unit_means(errors[None], of.episode, unit)
-
-
-def _mean_target(data: Data) -> NDArray[np.float64]:
-    return np.asarray(data.targets.mean())

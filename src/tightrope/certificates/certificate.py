@@ -3,6 +3,8 @@
 import dataclasses
 import hashlib
 import json
+import shutil
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,17 +14,31 @@ from typing import Any
 
 from tightrope.certificates.companions import Companion
 from tightrope.certificates.options import Options
-from tightrope.certificates.statements import Statement
+from tightrope.certificates.statements import Statement, clipped
 from tightrope.errors import InputError
-from tightrope.files import sha256
+from tightrope.files import refuse_to_overwrite, sha256
 from tightrope.posteriors import Chain, ReturnPredictor, load_chain, save_chain
 from tightrope.rollouts import Episodes, load, save
 
-__all__ = ["FILES", "SCHEMA_VERSION", "Certificate", "Fit", "read", "write"]
+__all__ = [
+    "FILES",
+    "SCHEMA_VERSION",
+    "Certificate",
+    "Fit",
+    "load_certificate",
+    "read",
+    "stated_fits",
+    "stated_options",
+    "write",
+]
 
 SCHEMA_VERSION = 1
 _ELSEWHERE = ("thin", "return_range", "pilot_episodes", "episodes", "test_episodes")  # of options
-FILES = {"predictor": "predictor.safetensors", "rollouts": "rollouts.safetensors"}
+FILES = {
+    "predictor": "predictor.safetensors",
+    "rollouts": "rollouts.safetensors",
+    "report": "report.html",
+}
 
 
 @dataclass(frozen=True)
@@ -121,7 +137,7 @@ class Certificate:
     @property
     def other_bound(self) -> float:
         """The bound with the other unit, on the same posteriors, with its own confidence."""
-        return min(self.other_portions[-1].bound, 1.0)
+        return clipped(self.other_portions[-1].bound)
 
     @cached_property
     def predictor(self) -> ReturnPredictor:
@@ -209,13 +225,7 @@ def write(
     Raises:
         InputError: the folder exists or cannot be written.
     """
-    if folder.exists():
-        raise InputError(
-            f"expected a new folder, found {str(folder)!r} already there: choose another"
-        )
-    import shutil
-    import tempfile
-
+    refuse_to_overwrite(folder)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
@@ -224,12 +234,13 @@ def write(
     try:
         save_chain(certificate.chain, temporary / FILES["predictor"])
         save(certificate.rollouts, temporary / FILES["rollouts"])
-        digests = {name: sha256(temporary / file) for name, file in FILES.items()}
+        if beside is not None:
+            beside(certificate, temporary)
+        present = {name: temporary / file for name, file in FILES.items()}
+        digests = {name: sha256(path) for name, path in present.items() if path.exists()}
         certificate = dataclasses.replace(certificate, digests=digests)
         text = json.dumps(certificate.to_json(), indent=1, allow_nan=False)
         (temporary / "certificate.json").write_text(text + "\n")
-        if beside is not None:
-            beside(certificate, temporary)
         temporary.chmod(0o755)
         temporary.rename(folder)
     except OSError as error:
@@ -247,13 +258,85 @@ def read(folder: Path) -> tuple[dict[str, Any], Chain, Episodes]:
     """
     path = folder / "certificate.json"
     try:
-        document = json.loads(path.read_text())
+        document = json.loads(path.read_text(), object_pairs_hook=_without_duplicates)
     except (OSError, ValueError) as error:
         raise InputError(f"expected a certificate at {str(path)!r}: {error}") from None
     problem = schema_problem(document)
     if problem:
         raise InputError(f"{str(path)!r} does not follow the schema: {problem}")
     return document, load_chain(folder / FILES["predictor"]), load(folder / FILES["rollouts"])
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key appears twice in one object")
+    return found
+
+
+def load_certificate(folder: str | Path) -> Certificate:
+    """The certificate in a folder as it was written, predictor included; nothing is recomputed.
+
+    Raises:
+        InputError: a file is missing or damaged, or the document does not follow the schema.
+    """
+    document, chain, rollouts = read(Path(folder))
+    stated = document["return_range"]
+    entries = ("statement", "source", "share", "failure")
+    return Certificate(
+        options=stated_options(document),
+        thin=document["thin"],
+        bound=document["bound"],
+        confidence=document["confidence"],
+        n=document["n"],
+        effective_n=document["effective_n"],
+        return_range=(stated["low"], stated["high"]),
+        return_range_source=stated["source"],
+        clipped_share=document["clipped_share"],
+        train_error=document["train_error"],
+        test_error=document["test_error"],
+        constant_error=document["constant_error"],
+        portions=tuple(Statement(**entry) for entry in document["portions"]),
+        other_portions=tuple(Statement(**e) for e in document["other_unit"]["portions"]),
+        ledger=tuple(
+            (entry[entries[0]], entry[entries[1]], entry[entries[2]], entry[entries[3]])
+            for entry in document["ledger"]
+        ),
+        companions=tuple(Companion(**entry) for entry in document["companions"]),
+        fits=stated_fits(document),
+        episodes=document["episodes"],
+        steps=document["steps"],
+        truncated_episodes=document["truncated_episodes"],
+        assumptions=tuple(document["assumptions"]),
+        subject=document["subject"],
+        chain=chain,
+        rollouts=rollouts,
+        digests={k: v for k, v in document["digests"].items() if k != "certificate"},
+    )
+
+
+def stated_options(document: Mapping[str, Any]) -> Options:
+    """The options that a document states."""
+    stated, counts = document["return_range"], document["episodes"]
+    own = {k: document[k] for k in Options.__dataclass_fields__ if k not in _ELSEWHERE}
+    given = (stated["low"], stated["high"]) if stated["source"] == "user" else None
+    return Options(
+        **own,
+        thin=document["thin"],
+        return_range=given,
+        pilot_episodes=counts["pilot"],
+        episodes=counts["validation"],
+        test_episodes=counts["test"],
+    )
+
+
+def stated_fits(document: Mapping[str, Any]) -> tuple[Fit, ...]:
+    """The records of the fits that a document states."""
+    curves = ("loss", "kl", "objective")
+    return tuple(
+        Fit(rows=f["rows"], converged=f["converged"], **{k: tuple(f[k]) for k in curves})
+        for f in document["fits"]
+    )
 
 
 def schema() -> dict[str, Any]:

@@ -25,7 +25,7 @@ class Companion:
         bound: in return units, or a probability.
         confidence: of this statement alone.
         n: episodes.
-        estimate: the plain mean or share.
+        estimate: the plain mean (of what was clipped) or share.
         note: what is clipped, and where the range comes from; empty for probabilities.
     """
 
@@ -48,7 +48,7 @@ def companions(
     discounted = discounted_returns(validation, gamma)[validation.offsets[:-1]]
     name = f"expected discounted return of an episode (gamma {gamma:g}), clipped"
     statements.append(_mean(name, discounted, low, high, data.scaling.source, delta))
-    if gamma < 1 and pilot is not None:
+    if gamma < 1 and pilot is not None:  # without a pilot there is no range for sums
         sums = _sums(pilot)
         margin = 0.1 * max(float(np.ptp(sums)), 1e-12 * max(1.0, float(np.abs(sums).max())))
         low, high = float(sums.min()) - margin, float(sums.max()) + margin
@@ -77,15 +77,18 @@ def companions(
 def _mean(
     quantity: str, values: np.ndarray, low: float, high: float, source: str, delta: float
 ) -> Companion:
-    scaled = np.clip((values - low) / (high - low), 0.0, 1.0)
-    bound = low + (high - low) * float(betting_lower(scaled, delta=delta))
-    clipped = float(np.mean((values < low) | (values > high)))
-    note = (
-        f"returns clipped to [{low:.6g}, {high:.6g}] ({source}); {clipped:.1%} of episodes outside"
-    )
-    return Companion(
-        quantity, "at least", bound, 1 - delta, len(values), float(values.mean()), note
-    )
+    clipped = np.clip(values, low, high)
+    scaled = (clipped - low) / (high - low)
+    bound = low + (high - low) * float(betting_lower(np.clip(scaled, 0.0, 1.0), delta=delta))
+    note = f"clipped to [{low:.6g}, {high:.6g}], the range of the {source}"
+    below = int(np.sum(values < low))
+    if below:
+        note += (
+            f"; {below} of {len(values)} episodes returned less and count as {low:.6g}: the "
+            "unclipped mean may be below this bound"
+        )
+    mean = float(clipped.mean())
+    return Companion(quantity, "at least", bound, 1 - delta, len(values), mean, note)
 
 
 def _share(event: str, events: np.ndarray, delta: float) -> Companion:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.certificates.options import Options
+from tightrope.environments import known_thinning
 from tightrope.errors import InputError
 from tightrope.posteriors import Rows, Scaling, scaling_from_pilot
 from tightrope.rollouts import Episodes, Pairs, Shares, pairs, share_out
@@ -44,12 +45,19 @@ def prepare(episodes: Episodes, options: Options, scaling: Scaling | None = None
     """
     if len(episodes) < 2:
         raise InputError(f"expected at least 2 episodes, found {len(episodes)}: record more")
+    partial = episodes.subject.get("partial")
+    if partial is not None:
+        raise InputError(
+            f"expected a whole collection, found a partial one ({partial}): it favours short "
+            "episodes, so collect again"
+        )
     shares = share_out(
         episodes,
         pilot=options.pilot_episodes,
         validation=options.episodes,
         test=options.test_episodes,
     )
+    _require_distinct(shares.all_episodes)
     thin = options.thin if options.thin is not None else _default_thinning(shares)
     pilot = None if shares.pilot is None else pairs(shares.pilot, gamma=options.gamma, thin=thin)
     validation = pairs(shares.validation, gamma=options.gamma, thin=thin)
@@ -82,9 +90,28 @@ def prepare(episodes: Episodes, options: Options, scaling: Scaling | None = None
     )
 
 
+def _require_distinct(episodes: Episodes) -> None:
+    """Equal seeds, or equal episodes, are not independent ones."""
+    seeds = episodes.seeds[episodes.seeds >= 0]
+    if len(np.unique(seeds)) < len(seeds):
+        values, counts = np.unique(seeds, return_counts=True)
+        raise InputError(
+            f"expected episodes with distinct seeds, found the seed {values[counts > 1][0]} "
+            f"{counts[counts > 1][0]} times"
+        )
+    contents = {(e.rewards.tobytes(), e.observations.tobytes()) for e in episodes}
+    if len(contents) < len(episodes):
+        warnings.warn(
+            f"{len(episodes) - len(contents)} of {len(episodes)} episodes repeat another one "
+            "exactly: are they independent?",
+            stacklevel=3,
+        )
+
+
 def _default_thinning(shares: Shares) -> int:
     """From the environment's recipe; for a log, from its pilot: 5 for fixed lengths, else 3."""
-    recorded = shares.validation.subject.get("environment", {}).get("thin")
+    environment = shares.validation.subject.get("environment", {})
+    recorded = environment.get("thin") or known_thinning(str(environment.get("id", "")))
     if recorded is not None:
         return int(recorded)
     pilot = shares.pilot

@@ -127,8 +127,6 @@ def record(
             episodes=len(validation),
             source=data.scaling.source,
             seeds=subject["environment"]["seeds"] if suite == "metaworld" else None,
-            partial=subject.get("partial"),
-            kind=options.plan.kind,
         ),
         subject=subject,
         chain=chain,

@@ -1,7 +1,10 @@
 """What a certificate is asked for: everything that, with the episodes, determines its numbers."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf, isfinite
+from operator import index
+from typing import Any
 
 from tightrope.certificates.ledger import (
     DELTA,
@@ -19,6 +22,8 @@ from tightrope.rollouts import GAMMA, PILOT_EPISODES
 __all__ = ["MC_PASSES", "Options"]
 
 MC_PASSES = 20
+_WHOLE = ("thin", "pilot_episodes", "episodes", "test_episodes", "mc_passes", "seed")
+_REAL = ("delta", "delta_prime", "gamma", "kappa", "fail_below")
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,13 @@ class Options:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        for name in _WHOLE:
+            self._coerce(name, index, "a whole number")
+        for name in _REAL:
+            self._coerce(name, float, "a number")
+        if self.return_range is not None:
+            low, high = self.return_range
+            object.__setattr__(self, "return_range", (float(low), float(high)))
         scheme(self.scheme)
         preset(self.preset)
         if self.unit not in ("step", "episode"):
@@ -79,6 +91,14 @@ class Options:
             self.ledger()
         except ValueError as error:
             raise InputError(str(error)) from None
+
+    def _coerce(self, name: str, convert: Callable[[Any], Any], what: str) -> None:
+        """Plain Python numbers only: they go into a JSON document."""
+        value = getattr(self, name)
+        try:
+            object.__setattr__(self, name, value if value is None else convert(value))
+        except (TypeError, ValueError):
+            raise InputError(f"{name} must be {what}, found {value!r}") from None
 
     @property
     def plan(self) -> Scheme:

@@ -27,6 +27,7 @@ __all__ = [
     "Drawn",
     "Statement",
     "Unit",
+    "clipped",
     "effective_size",
     "holdout_statement",
     "recursive_statements",
@@ -79,6 +80,11 @@ class Statement:
     lower_minus: float
     value: float
     bound: float
+
+
+def clipped(bound: float) -> float:
+    """A bound on a loss in [0, 1]: vacuous above 1; below 0 only if the portions differ (R.1)."""
+    return min(max(bound, 0.0), 1.0)
 
 
 def units(values: Losses, episode: NDArray[np.int64], unit: Unit) -> Losses:

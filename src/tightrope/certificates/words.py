@@ -1,11 +1,14 @@
 """The certificate in plain words."""
 
+import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tightrope.certificates.certificate import Certificate
+    from tightrope.certificates.companions import Companion
 
-__all__ = ["assumptions", "in_words"]
+__all__ = ["LABELS", "assumptions", "in_words", "outward", "percent", "up"]
 
 _INDENT = "  "
 
@@ -21,15 +24,14 @@ def in_words(certificate: "Certificate") -> str:
     if c.vacuous:
         lines.append("VACUOUS: the bound is 1, the largest possible error. It says nothing.")
     lines += [
-        f"With confidence {c.confidence:.1%}, the RMS error of the predicted return (gamma "
-        f"{c.options.gamma:g})",
-        f"on new episodes is at most {c.rms_raw:.4g}. Returns range over [{low:.4g}, {high:.4g}] "
-        f"(from {_SOURCES[c.return_range_source]}).",
+        f"With confidence {percent(c.confidence)}, the RMS error of the predicted return on new "
+        f"episodes is at most {up(c.rms_raw)}",
+        f"({LABELS[c.unit]}; gamma {c.options.gamma:g}; returns clipped to [{low:.4g}, "
+        f"{high:.4g}], from {_SOURCES[c.return_range_source]}).",
         "",
-        f"{_INDENT}bound      {c.bound:.6f} of the squared range, unit {c.unit}"
-        + (" (assumes independent steps)" if c.unit == "step" else ""),
-        f"{_INDENT}other unit {c.other_bound:.6f}, RMS {c.other_bound**0.5 * c.width:.4g}, unit "
-        f"{c.other_unit}" + (" (assumes independent steps)" if c.other_unit == "step" else ""),
+        f"{_INDENT}bound      {up(c.bound)} of the squared range; unit {c.unit}, {LABELS[c.unit]}",
+        f"{_INDENT}other unit {up(c.other_bound)}, RMS {up(c.other_bound**0.5 * c.width)}; unit "
+        f"{c.other_unit}, {LABELS[c.other_unit]}",
         f"{_INDENT}scheme     {c.scheme}, preset {c.options.preset}, {c.options.sampling} sampling",
         f"{_INDENT}data       {c.episodes['validation']} validation episodes, {c.steps:,} steps "
         f"after thinning by {c.thin}; n = {c.n:,}",
@@ -65,14 +67,39 @@ def in_words(certificate: "Certificate") -> str:
     lines += ["", "From the same episodes, each with a confidence of its own"]
     for companion in c.companions:
         lines.append(
-            f"{_INDENT}{companion.quantity} is {companion.side} {companion.bound:.4g} "
-            f"(estimate {companion.estimate:.4g}, confidence {companion.confidence:.1%})"
+            f"{_INDENT}{companion.quantity} is {companion.side} {outward(companion)} "
+            f"(estimate {companion.estimate:.4g}, confidence {percent(companion.confidence)})"
         )
         if companion.note:
             lines.append(f"{_INDENT * 2}{companion.note}")
     lines += ["", "Assumptions"]
     lines += [f"{_INDENT}- {sentence}" for sentence in c.assumptions]
     return "\n".join(lines)
+
+
+LABELS = {"step": "assumes independent steps", "episode": "every episode weighs the same"}
+
+
+def up(value: float) -> str:
+    """Four digits, rounded up: what is printed bounds what was computed."""
+    return _rounded(value, math.ceil)
+
+
+def outward(companion: "Companion") -> str:
+    """The bound of a companion statement, rounded to the safe side."""
+    return _rounded(companion.bound, math.floor if companion.side == "at least" else math.ceil)
+
+
+def percent(confidence: float) -> str:
+    """A confidence in per cent, rounded down to a tenth."""
+    return f"{math.floor(confidence * 1000 + 1e-9) / 10:.1f}%"
+
+
+def _rounded(value: float, direction: Callable[[float], int]) -> str:
+    if value == 0:
+        return "0"
+    scale = 10.0 ** (3 - math.floor(math.log10(abs(value))))
+    return f"{direction(round(value * scale, 6)) / scale:.4g}"
 
 
 _SOURCES = {
@@ -91,19 +118,20 @@ def assumptions(
     episodes: int,
     source: str,
     seeds: str | None,
-    partial: str | None,
-    kind: str,
 ) -> tuple[str, ...]:
     """The sentences that the certificate rests on."""
     said = ["New episodes come from the same policy in the same environment."]
     if logged:
-        said.append("The logged episodes are independent and of one policy; this was not checked.")
+        said.append(
+            "The logged episodes are independent, identically distributed and of one policy; this "
+            "was not checked."
+        )
     else:
         said.append("Episodes are independent: separate resets with distinct, recorded seeds.")
     if unit == "step":
         said.append(
-            "Thinned steps count as independent. Steps of one episode are not: prefer the episode "
-            "unit where this matters."
+            "Thinned steps count as independent and identically distributed. Steps of one episode "
+            "are not: prefer the episode unit where this matters."
         )
     else:
         said.append(
@@ -123,10 +151,8 @@ def assumptions(
     )
     if seeds is not None:
         said.append(f"Seeds: {seeds}.")
-    if partial is not None:
-        said.append(f"The episodes are partial ({partial}): they may favour short ones.")
-    if kind != "holdout":
-        said.append("Scheme, unit, preset and seed were chosen without comparing certificates.")
-    else:
-        said.append("Scheme, unit and seed were chosen without comparing certificates.")
+    said.append(
+        "Scheme, unit, preset, seed, range and every other option were chosen without comparing "
+        "certificates."
+    )
     return tuple(said)

@@ -123,12 +123,19 @@ def check_actions(policy: Policy, actions: NDArray[Any], space: Any) -> None:
 
 
 def check_fit(policy: Policy, env: Any) -> None:
-    """Try the policy on a block of zeros; raise InputError if it is for other spaces."""
+    """Try the policy on a few observations; raise InputError if it is for other spaces.
+
+    A policy with random numbers of its own is refused as well: every worker would get the same.
+    """
     features = env.observation_space.shape[0]
-    observations = np.zeros((BLOCK, features), np.float32)
     noise = np.zeros((BLOCK, policy.noise_size), np.float32)
+    rows = np.random.default_rng(0).standard_normal((BLOCK, features), dtype=np.float32)
     try:
-        actions = act_in_blocks(policy, observations, noise)
+        actions = act_in_blocks(policy, np.zeros_like(rows), noise)
+        check_actions(policy, actions, env.action_space)
+        same = np.array_equal(
+            act_in_blocks(policy, rows, noise), act_in_blocks(policy, rows, noise)
+        )
     except ActionError as error:
         raise InputError(f"{error} (here actions are in {env.action_space})") from None
     except InputError:
@@ -139,4 +146,11 @@ def check_fit(policy: Policy, env: Any) -> None:
             f"expected a policy for the observations {env.observation_space}, but {policy.name} "
             f"cannot act on them ({type(error).__name__}: {line}): is it for another environment?"
         ) from error
-    check_actions(policy, actions, env.action_space)
+    if policy.deterministic and not same:
+        raise InputError(
+            f"expected the same actions for the same observations, found others from "
+            f"{policy.name}: it keeps state or draws random numbers of its own, so its episodes "
+            "would not be independent"
+        )
+    if not policy.deterministic and not policy.noise_size and same:
+        raise InputError(f"expected a policy that can sample for --sample, found {policy.name}")

@@ -28,7 +28,11 @@ class PredictPolicy:
         """Actions for a block of observations."""
         if self.normalizer is not None:
             observations = self.normalizer(observations)
-        actions, _ = self.predictor.predict(observations, deterministic=self.deterministic)
+        actions, state = self.predictor.predict(observations, deterministic=self.deterministic)
+        if state is not None:
+            raise InputError(
+                f"expected a policy without memory, found one with a recurrent state: {self.name}"
+            )
         return np.asarray(actions)
 
 

@@ -79,13 +79,16 @@ def _load_onnx(path: Path) -> Any:
 def _load_torch(path: Path) -> Any:
     import torch
 
+    batch = 1  # of a program that takes only one size
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # both loaders warn of their own internals
             if path.suffix == ".pt2":
                 content = path.read_bytes()
                 _refuse_code(path, content)
-                program: Any = torch.export.load(io.BytesIO(content)).module()
+                exported = torch.export.load(io.BytesIO(content))
+                batch = _example_batch(exported)
+                program: Any = exported.module()
             else:
                 program = torch.jit.load(  # type: ignore[no-untyped-call]
                     str(path), map_location="cpu"
@@ -110,10 +113,16 @@ def _load_torch(path: Path) -> Any:
                 feed(observations)
                 size = None
             except (RuntimeError, AssertionError):
-                size = 1
+                size = batch
         return _in_pieces(feed, observations, size)
 
     return run
+
+
+def _example_batch(exported: Any) -> int:
+    """The number of rows that a program was exported with."""
+    positional = exported.example_inputs[0] if exported.example_inputs else ()
+    return int(positional[0].shape[0]) if len(positional) else 1
 
 
 def _refuse_code(path: Path, content: bytes) -> None:

@@ -52,6 +52,12 @@ def load_sb3(path: Path, env: Any, *, normalize: Path | None, trust: bool, sampl
             )
         model = getattr(importlib.import_module("stable_baselines3"), name).load(path, device="cpu")
         return PredictPolicy(model.policy, f"{path.name} ({name})", digest, not sample, normalizer)
+    features = env.observation_space.shape
+    if normalizer is not None and normalizer.mean.shape != features:
+        raise InputError(
+            f"expected statistics of shape {features} for {env.observation_space}, found "
+            f"{normalizer.mean.shape} in {normalize}"
+        )
     activation = _activation(path, data)
     layers, head, log_std = _actor(path, state)
     try:

@@ -92,10 +92,10 @@ def initial_prior(
     chosen: Preset, features: int, pilot: Rows | None, seeds: Sequence[int]
 ) -> Gaussians:
     """The first prior of each member: independent of the validation data by construction."""
-    own = [child_seed(seed, 0) for seed in seeds]
-    means = kaiming_means((features, *HIDDEN, 1), own)
+    means = kaiming_means((features, *HIDDEN, 1), [child_seed(seed, 0, 0) for seed in seeds])
     log_variance = chosen.prior_log_variance
     if pilot is not None and chosen.pilot_steps:
+        own = [child_seed(seed, 0, 1) for seed in seeds]
         means = pretrain(means, pilot, own, steps=chosen.pilot_steps)
         log_variance = chosen.pilot_log_variance
     return Gaussians(means, tuple(torch.full_like(mean, log_variance) for mean in means))

@@ -15,6 +15,7 @@ __all__ = ["RangeSource", "Scaling", "scaling_from_pilot"]
 
 RangeSource = Literal["pilot", "user", "training"]
 _WIDENING = 0.1  # of the pilot's range, on each side
+_FAR = np.float32(1e4)  # scaled observations are clipped here: their squares must stay finite
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,7 +59,9 @@ class Scaling:
 
     def inputs(self, observations: NDArray[np.float32]) -> torch.Tensor:
         """Scaled observations."""
-        return torch.from_numpy((observations - self.mean) / self.deviation)
+        with np.errstate(over="ignore"):
+            scaled = (observations - self.mean) / self.deviation
+        return torch.from_numpy(np.clip(scaled, -_FAR, _FAR))
 
     def targets(self, returns: NDArray[np.float64]) -> NDArray[np.float64]:
         """Returns on the normalised scale, clipped to [0, 1]."""

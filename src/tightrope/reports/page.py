@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.certificates import Certificate
+from tightrope.certificates.words import LABELS, outward, percent, up
 from tightrope.reports.figures import build_up, predictions
 from tightrope.rollouts import discounted_returns
 
@@ -27,7 +28,15 @@ def certificate_page(certificate: Certificate) -> str:
     template = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(
         source
     )
-    return template.render(c=certificate, words=str(certificate), figure=_svg(certificate))
+    return template.render(
+        c=certificate,
+        words=str(certificate),
+        figure=_svg(certificate),
+        labels=LABELS,
+        up=up,
+        outward=outward,
+        percent=percent,
+    )
 
 
 def certificate_figure(certificate: Certificate) -> Any:

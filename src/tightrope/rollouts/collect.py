@@ -32,11 +32,11 @@ _SEEDS = 2**31  # the largest range that every suite takes
 
 
 class CollectionError(InputError):
-    """An episode failed; `partial` has the finished ones, or is None."""
+    """An episode failed, or Ctrl-C came; `partial` has the finished ones, or is None."""
 
-    def __init__(self, message: str, partial: Episodes | None) -> None:
+    def __init__(self, message: str, partial: Episodes | None, interrupted: bool) -> None:
         super().__init__(message)
-        self.partial = partial
+        self.partial, self.interrupted = partial, interrupted
 
 
 def episode_seeds(seed: int, episodes: int) -> list[int]:
@@ -115,7 +115,7 @@ def collect(
     if failure is None:
         return join(done, subject)
     subject["partial"] = f"{len(done)} of {episodes} episodes: those that finished before a failure"
-    raise CollectionError(failure, join(done, subject) if done else None)
+    raise CollectionError(failure, join(done, subject) if done else None, crew.interrupted)
 
 
 @dataclass
@@ -141,6 +141,7 @@ class _Crew:
     timeout: float
     finished: dict[int, Episode] = field(default_factory=dict)
     members: list[_Member] = field(default_factory=list)
+    interrupted: bool = False
 
     @classmethod
     def of(
@@ -184,6 +185,7 @@ class _Crew:
                 rate = steps / (time.monotonic() - start)
                 report(len(self.finished), f"{steps:,} steps, {rate:,.0f} steps/s")
         except KeyboardInterrupt:
+            self.interrupted = True
             return f"interrupted after {len(self.finished)} of {len(self.seeds)} episodes"
         finally:
             for member in self.members:
@@ -252,7 +254,7 @@ def _start() -> _Member:
         # One thread each: the workers themselves fill the cores.
         single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
         process = subprocess.Popen(
-            [sys.executable, "-c", _WORKER, str(theirs.fileno()), str(shared.fileno())],
+            [sys.executable, "-P", "-c", _WORKER, str(theirs.fileno()), str(shared.fileno())],
             pass_fds=(theirs.fileno(), shared.fileno()),
             env={**os.environ, **single, "PYTHONPATH": _python_path()},
             stdin=subprocess.DEVNULL,

@@ -94,7 +94,7 @@ class Episodes:
                 f"{final.shape[1]}"
             )
         for name in ("rewards", "observations", "final_observations", "actions"):
-            self._require_finite(name, lengths)
+            self._require_finite(name)
         endless = np.flatnonzero(~(self.terminated | self.truncated))
         if len(endless):
             raise InputError(
@@ -118,7 +118,7 @@ class Episodes:
         ):
             raise InputError(f"expected actions as numbers, found {self.actions.dtype}")
 
-    def _require_finite(self, name: str, lengths: NDArray[np.int64]) -> None:
+    def _require_finite(self, name: str) -> None:
         array = getattr(self, name)
         if array is None or array.dtype.kind != "f":
             return

@@ -1,6 +1,5 @@
 """Recorded episodes by whatever name a user gives them; how they are shared out."""
 
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,9 +80,6 @@ def check_destination(path: str | Path) -> None:
     refuse_to_overwrite(Path(path))
     if Path(path).suffix in (".hdf5", ".h5"):
         require_hdf5()
-    parent = next(p for p in Path(path).absolute().parents if p.exists())
-    if not parent.is_dir() or not os.access(parent, os.W_OK):
-        raise InputError(f"cannot write {str(path)!r}: {str(parent)!r} is no folder to write into")
 
 
 def write_episodes(episodes: Episodes, path: str | Path) -> None:

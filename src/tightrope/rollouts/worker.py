@@ -154,6 +154,11 @@ def _prepare(job: Job) -> tuple[Policy, list[_Slot], int]:
     if entry is not None:
         gym.registry.setdefault(entry.id, entry)
     policy: Policy = pickle.loads(job.policy)
+    if not policy.deterministic and not policy.noise_size:
+        import torch
+
+        # It draws from torch's global generator, which starts alike in every process.
+        torch.manual_seed(job.quotas[0][0][1])
     slots = [_Slot(job.recipe.make(), quota, policy.noise_size) for quota in job.quotas]
     features = slots[0].env.observation_space.shape[0]
     # A policy whose rounding depends on its neighbours is called for one row at a time.
@@ -165,6 +170,8 @@ def main() -> None:
     connection = Connection(int(sys.argv[1]))
     board = mmap.mmap(int(sys.argv[2]), BOARD.size)
     os.dup2(2, 1)  # what an environment prints must not land on the command's standard output
+    # Modules of the working directory count, but must not hide others: a user's random.py.
+    sys.path.append(os.getcwd())
     job = pickle.loads(connection.recv_bytes())
     gc.freeze()  # nothing imported so far is garbage; do not look at it again
     run(job, connection.send, board)
