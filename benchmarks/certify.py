@@ -72,16 +72,15 @@ def plain_rec_6(data, options: Options) -> float:
         optimiser = torch.optim.Adam([*shifts, *ratios], lr=settings.learning_rate)
         schedule = torch.optim.lr_scheduler.StepLR(optimiser, settings.decay_epochs, settings.decay)
         inputs, targets = data.rows.inputs[: link.stop], data.rows.targets[: link.stop]
+        with torch.no_grad():
+            before = (plain_forward(*prior, inputs).clamp(0, 1) - targets) ** 2
         for step in range(settings.steps):
             picked = torch.randint(len(inputs), (min(settings.batch, len(inputs)),))
             x, y = inputs[picked], targets[picked]
             means = [m + u * s for m, u, s in zip(prior[0], units, shifts, strict=True)]
             spreads = [v + r for v, r in zip(prior[1], ratios, strict=True)]
             losses = (plain_forward(means, spreads, x) - y) ** 2
-            reference = None
-            if t:
-                with torch.no_grad():
-                    reference = (plain_forward(*prior, x).clamp(0, 1) - y)[None] ** 2
+            reference = before[picked][None] if t else None
             kl = plain_kl(means, spreads, *prior)
             value = objective(losses[None], reference, kl[None], link.stage).sum()
             optimiser.zero_grad()

@@ -121,7 +121,7 @@ def _load_torch(path: Path) -> Any:
 
 def _example_batch(exported: Any) -> int:
     """The number of rows that a program was exported with."""
-    positional = exported.example_inputs[0] if exported.example_inputs else ()
+    positional: Any = exported.example_inputs[0] if exported.example_inputs else ()
     return int(positional[0].shape[0]) if len(positional) else 1
 
 
