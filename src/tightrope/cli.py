@@ -156,9 +156,8 @@ class Certify:
     def run(self) -> int:
         """Collect or load, certify, write, print."""
         import dataclasses
-        import json
 
-        from tightrope.certificates import Options, certify, write
+        from tightrope.certificates import Options, as_text, certify, write
         from tightrope.files import refuse_to_overwrite
         from tightrope.reports import write_page
 
@@ -186,7 +185,7 @@ class Certify:
         certificate = certify(episodes, progress=True, **dataclasses.asdict(options))
         certificate = write(certificate, out, beside=write_page)
         if self.json:
-            print(json.dumps(certificate.to_json(), indent=1))
+            print(as_text(certificate.to_json()), end="")
         else:
             print(certificate)
             print(f"\nWritten to {out}; check it with: tightrope verify {out}")

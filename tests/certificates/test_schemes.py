@@ -136,7 +136,7 @@ def test_an_option_outside_its_set_is_an_input_error_that_names_it(changes, word
         Options(**changes)
 
 
-LATE = {
+AT_ONCE = {
     "gamma": ({"gamma": 1.5}, "gamma"),
     "thin": ({"thin": 0}, "thin"),
     "an empty range": ({"return_range": (2.0, 1.0)}, "range"),
@@ -147,10 +147,7 @@ LATE = {
 }
 
 
-@pytest.mark.xfail(
-    strict=True, reason="Options leaves these to the data: found out after the roll-out, or never"
-)
-@pytest.mark.parametrize(("changes", "words"), LATE.values(), ids=LATE)
+@pytest.mark.parametrize(("changes", "words"), AT_ONCE.values(), ids=AT_ONCE)
 def test_what_options_alone_show_to_be_wrong_is_refused_with_them(changes, words):
     with pytest.raises(InputError, match=words):
         Options(**changes)

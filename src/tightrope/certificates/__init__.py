@@ -2,6 +2,7 @@
 
 from tightrope.certificates.certificate import (
     Certificate,
+    as_text,
     load_certificate,
     read,
     schema,
@@ -29,6 +30,7 @@ __all__ = [
     "Ledger",
     "Options",
     "Scheme",
+    "as_text",
     "certify",
     "certify_many",
     "holdout_ledger",

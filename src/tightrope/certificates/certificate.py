@@ -25,6 +25,7 @@ __all__ = [
     "SCHEMA_VERSION",
     "Certificate",
     "Fit",
+    "as_text",
     "load_certificate",
     "read",
     "stated_fits",
@@ -205,6 +206,11 @@ class Certificate:
         return document
 
 
+def as_text(document: Mapping[str, Any]) -> str:
+    """A document as it stands in its file."""
+    return json.dumps(document, indent=1, allow_nan=False) + "\n"
+
+
 def document_digest(document: Mapping[str, Any]) -> str:
     """SHA-256 of a document in canonical form, without its own digest."""
     digests = {k: v for k, v in document.get("digests", {}).items() if k != "certificate"}
@@ -239,8 +245,7 @@ def write(
         present = {name: temporary / file for name, file in FILES.items()}
         digests = {name: sha256(path) for name, path in present.items() if path.exists()}
         certificate = dataclasses.replace(certificate, digests=digests)
-        text = json.dumps(certificate.to_json(), indent=1, allow_nan=False)
-        (temporary / "certificate.json").write_text(text + "\n")
+        (temporary / "certificate.json").write_text(as_text(certificate.to_json()))
         temporary.chmod(0o755)
         temporary.rename(folder)
     except OSError as error:

@@ -12,7 +12,16 @@ from tightrope.certificates.data import Data, prepare
 from tightrope.certificates.options import Options
 from tightrope.certificates.words import assumptions
 from tightrope.errors import InputError
-from tightrope.posteriors import Chain, Curves, Gaussians, Link, Scaling, fit_chain, initial_prior
+from tightrope.posteriors import (
+    Chain,
+    Curves,
+    Gaussians,
+    Link,
+    Scaling,
+    fit_chain,
+    initial_prior,
+    settled,
+)
 from tightrope.progress import Report, progress_bar
 from tightrope.rollouts import Episodes
 
@@ -179,8 +188,7 @@ def _fit_record(curves: Curves, member: int, link: Link) -> Fit:
         tuple(float(f"{value:.6g}") for value in curve[member])
         for curve in (curves.loss, curves.kl, curves.objective)
     )
-    converged = bool(curves.converged[member])
-    return Fit(link.stop - link.start, loss, kl, objective, converged)
+    return Fit(link.stop - link.start, loss, kl, objective, settled(objective))
 
 
 def _options(given: dict[str, Any]) -> Options:

@@ -11,6 +11,8 @@ import torch
 from tightrope.certificates.assess import assess, links
 from tightrope.certificates.certificate import (
     FILES,
+    Fit,
+    as_text,
     document_digest,
     read,
     stated_fits,
@@ -21,7 +23,7 @@ from tightrope.certificates.issue import record
 from tightrope.certificates.options import Options
 from tightrope.errors import InputError
 from tightrope.files import sha256
-from tightrope.posteriors import Chain, Scaling, initial_prior
+from tightrope.posteriors import Chain, Link, Scaling, initial_prior, settled
 
 __all__ = ["verify"]
 
@@ -59,6 +61,8 @@ def verify(folder: str | Path) -> list[str]:
         found = sha256(path) if path.is_file() else None
         if found != stated:
             problems.append(f"{file}: digest is {found}, the certificate states {stated}")
+    if (folder / "certificate.json").read_text() != as_text(document):
+        problems.append("certificate.json: its text is not as tightrope writes it")
     digest = document_digest(document)
     if digest != document["digests"].get("certificate"):
         problems.append("certificate.json: its digest does not match its contents")
@@ -70,8 +74,9 @@ def verify(folder: str | Path) -> list[str]:
             problems += _scaling_problems(chain.scaling, data.scaling)
         problems += _chain_problems(chain, data, options)
         fits = stated_fits(document)
+        problems += _fit_problems(fits, links(data, options))
         again = record(assess(chain, data, options), chain, data, options, fits)
-    except (InputError, ValueError, IndexError, KeyError, TypeError) as error:
+    except (ValueError, LookupError, TypeError, RuntimeError, MemoryError) as error:
         return [*problems, f"recomputation failed: {' '.join(str(error).split())}"]
     return [*problems, *_compare("", document, again.to_json())]
 
@@ -86,6 +91,15 @@ def _scaling_problems(stored: Scaling, recomputed: Scaling) -> Iterator[str]:
         difference = abs(getattr(stored, name) - getattr(recomputed, name)).max()
         if not difference <= 1e-6 * (1 + abs(getattr(recomputed, name)).max()):
             yield f"predictor.safetensors: observation {name} differs from the pilot's"
+
+
+def _fit_problems(fits: tuple[Fit, ...], plan: list[Link]) -> Iterator[str]:
+    """What follows of the fits' records without fitting again."""
+    for index, (fit, link) in enumerate(zip(fits, plan, strict=True)):
+        if fit.rows != link.stop - link.start:
+            yield f"fits[{index}].rows: stated {fit.rows}, recomputed {link.stop - link.start}"
+        if fit.converged != settled(fit.objective):
+            yield f"fits[{index}].converged: stated {fit.converged}, the curve says otherwise"
 
 
 def _chain_problems(chain: Chain, data: Data, options: Options) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from tightrope.posteriors.chain import Link, fit_chain
 from tightrope.posteriors.evaluate import draw_losses, draw_predictions
-from tightrope.posteriors.fit import Curves, Rows, Settings, fit
+from tightrope.posteriors.fit import Curves, Rows, Settings, fit, settled
 from tightrope.posteriors.gaussians import Gaussians, kaiming_means, kl_divergence
 from tightrope.posteriors.network import Sampling, draw, predict
 from tightrope.posteriors.objectives import OBJECTIVES, Objective, Stage
@@ -47,4 +47,5 @@ __all__ = [
     "preset",
     "save_chain",
     "scaling_from_pilot",
+    "settled",
 ]

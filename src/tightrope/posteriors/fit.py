@@ -12,7 +12,7 @@ from tightrope.posteriors.gaussians import Gaussians
 from tightrope.posteriors.network import Sampling, draw, predict
 from tightrope.posteriors.objectives import OBJECTIVES, Stage
 
-__all__ = ["Curves", "Rows", "Settings", "fit", "pretrain"]
+__all__ = ["Curves", "Rows", "Settings", "fit", "pretrain", "settled"]
 
 Tick = Callable[[int], None]  # called with the number of steps just done
 
@@ -74,14 +74,19 @@ class Curves:
 
     @property
     def converged(self) -> NDArray[np.bool_]:
-        """(members,) whether the last quarter changed the objective by less than 2 %.
+        """(members,) whether each member's objective had settled."""
+        return np.array([settled(curve) for curve in self.objective])
 
-        Means over a quarter of the run are compared, so that mini-batch noise does not decide.
-        """
-        quarter = max(1, self.objective.shape[1] // 4)
-        before = self.objective[:, -2 * quarter : -quarter].mean(axis=1)
-        after = self.objective[:, -quarter:].mean(axis=1)
-        return np.asarray(np.abs(before - after) <= 0.02 * np.abs(before))
+
+def settled(objective: Sequence[float] | NDArray[np.float64]) -> bool:
+    """Whether the last quarter of a run changed the objective by at most 2 %.
+
+    Means over a quarter of the run are compared, so that mini-batch noise does not decide.
+    """
+    quarter = max(1, len(objective) // 4)
+    before = float(np.mean(objective[-2 * quarter : -quarter]))
+    after = float(np.mean(objective[-quarter:]))
+    return abs(before - after) <= 0.02 * abs(before)
 
 
 def fit(

@@ -57,7 +57,10 @@ def certificate_figure(certificate: Certificate) -> Any:
 
 
 def _svg(certificate: Certificate) -> str:
+    import matplotlib as mpl
+
     stream = io.StringIO()
-    certificate_figure(certificate).savefig(stream, format="svg", metadata={"Date": None})
+    with mpl.rc_context({"svg.hashsalt": "tightrope"}):  # the same page for the same certificate
+        certificate_figure(certificate).savefig(stream, format="svg", metadata={"Date": None})
     text = stream.getvalue()
     return text[text.index("<svg") :]

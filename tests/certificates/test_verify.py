@@ -1,0 +1,489 @@
+"""`verify` catches every changed number and byte, and nothing where nothing was changed.
+
+Each leaf of a certificate is changed; once as it is, when the document's own digest gives it away,
+and once with that digest computed anew, when only recomputation can.
+"""
+
+import json
+import re
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from recordings import recording, short_fits
+from safetensors import safe_open
+from safetensors.numpy import load_file, save_file
+
+from tightrope.certificates import certify, read, verify, write
+from tightrope.certificates.certificate import document_digest, schema_problem
+from tightrope.errors import InputError
+from tightrope.files import sha256
+from tightrope.posteriors import Scaling
+
+FILES = {"predictor": "predictor.safetensors", "rollouts": "rollouts.safetensors"}
+SUBJECT = {
+    "policy": {"name": "perceptron", "digest": "0" * 64, "actions": "deterministic"},
+    "environment": {"id": "Toy-v0", "suite": "gymnasium", "thin": 1, "fixed_length": True},
+    "seed": 17,
+    "versions": {"python": "3.11.0", "torch": "2.13.0"},
+}
+OPTIONS = {
+    "scheme": "rec-2",
+    "pilot_episodes": 3,
+    "test_episodes": 2,
+    "gamma": 0.5,
+    "mc_passes": 2,
+    "fail_below": 0.5,
+    "seed": 5,
+}
+
+
+def episodes():
+    return recording(17, seed=1, subject=SUBJECT)
+
+
+def issue(folder, recorded=None, **changes):
+    return write(certify(recorded or episodes(), **{**OPTIONS, **changes}), folder)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _short_fits():
+    """Here as there: the first prior is fitted again by `verify`."""
+    with short_fits():
+        yield
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("certificates") / "original"
+    issue(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def document(original):
+    return json.loads((original / "certificate.json").read_text())
+
+
+@pytest.fixture
+def folder(original, tmp_path):
+    """A copy to spoil."""
+    return shutil.copytree(original, tmp_path / "copy")
+
+
+def leaves(value, path=()):
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from leaves(inner, (*path, key))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from leaves(inner, (*path, index))
+    else:
+        yield path, value
+
+
+def name(path):
+    """As `verify` writes it: portions[0].kl"""
+    said = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return said.removeprefix(".")
+
+
+ELSE = {  # another value that the schema allows
+    **{"step": "episode", "episode": "step", "local": "weights", "weights": "local"},
+    **{"risk": "excess", "excess": "holdout", "holdout": "risk", "paper": "tight"},
+    **{"at least": "at most", "at most": "at least", "delta": "delta_prime"},
+    **{"delta_prime": "delta", "1/2": "1/3", "1/4": "1/5", "1": "1/2", "tight": "paper"},
+    **{"pilot": "user", "user": "pilot", "rec-2": "rec-1"},
+}
+
+
+def another(value):
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int):
+        return value + 1
+    if isinstance(value, float):
+        return value * 0.999 + 1e-6
+    if value is None:
+        return 0.25
+    if re.fullmatch(r"[0-9a-f]{64}", value):
+        return value[::-1] if value != value[::-1] else "f" * 64
+    return ELSE.get(value, f"{value}x")
+
+
+def with_leaf(document, path, value):
+    copy = json.loads(json.dumps(document))
+    place = copy
+    for part in path[:-1]:
+        place = place[part]
+    place[path[-1]] = value
+    return copy
+
+
+def store(folder, document, *, signed):
+    """Write a document; `signed`: with its own digest computed anew."""
+    if signed:
+        document["digests"]["certificate"] = document_digest(document)
+    (folder / "certificate.json").write_text(json.dumps(document, indent=1) + "\n")
+
+
+def resign(folder):
+    """Make all digests fit the files as they are now."""
+    document = json.loads((folder / "certificate.json").read_text())
+    for key, file in FILES.items():
+        document["digests"][key] = sha256(folder / file)
+    store(folder, document, signed=True)
+
+
+# --- nothing changed ----------------------------------------------------------------------------
+
+
+def test_a_fresh_certificate_verifies(original):
+    assert verify(original) == []
+    assert verify(str(original)) == []
+
+
+@pytest.mark.parametrize("unit", ["step", "episode"])
+@pytest.mark.parametrize("sampling", ["local", "weights"])
+@pytest.mark.parametrize("scheme", ["nonrec-noninf", "nonrec-inf", "rec-3", "holdout"])
+def test_every_kind_of_certificate_verifies(scheme, sampling, unit, tmp_path):
+    issue(tmp_path / "c", scheme=scheme, sampling=sampling, unit=unit)
+    assert verify(tmp_path / "c") == []
+
+
+OTHERS = {
+    "a range of the user": {"return_range": (-4.0, 4.5)},
+    "no pilot": {"return_range": (-4.0, 4.5), "pilot_episodes": 0},
+    "no test": {"test_episodes": 0},
+    "some of the episodes": {"episodes": 6},
+    "thinned": {"thin": 2},
+    "another kappa and preset": {"kappa": 0.8, "preset": "paper"},
+    "undiscounted": {"gamma": 1.0, "fail_below": None},
+    "a whole number for a fraction": {"gamma": 1, "return_range": (-9, 9), "fail_below": 1},
+    "a training record": {
+        "pilot_episodes": 0,
+        "scaling": Scaling(-5.0, 5.0, "training", np.zeros(3, np.float32), np.ones(3, np.float32)),
+    },
+}
+
+
+@pytest.mark.parametrize("changes", OTHERS.values(), ids=OTHERS)
+def test_certificates_with_other_options_verify(changes, tmp_path):
+    issue(tmp_path / "c", **changes)
+    assert verify(tmp_path / "c") == []
+
+
+def test_a_log_without_a_recipe_verifies(tmp_path):
+    uneven = recording(17, np.arange(17) % 4 + 3, seed=1, subject={"log": "flight.npz"})
+    issue(tmp_path / "c", uneven)
+    assert verify(tmp_path / "c") == []
+
+
+def test_another_number_of_threads_verifies(original):
+    torch.set_num_threads(2)
+    try:
+        assert verify(original) == []
+    finally:
+        torch.set_num_threads(1)
+
+
+# --- a changed leaf, the digest as it was --------------------------------------------------------
+
+
+def test_the_documents_digest_notices_every_leaf(document):
+    """Numbers, words and flags alike; all that it does not cover is itself."""
+    stated = document["digests"]["certificate"]
+    assert document_digest(document) == stated
+    unnoticed = [
+        name(path)
+        for path, value in leaves(document)
+        if document_digest(with_leaf(document, path, another(value))) == stated
+    ]
+    assert unnoticed == ["digests.certificate"]
+
+
+def test_the_documents_digest_notices_the_smallest_change_of_every_number(document):
+    stated = document["digests"]["certificate"]
+    numbers = [(p, v) for p, v in leaves(document) if isinstance(v, float) and v]
+    assert len(numbers) > 60
+    for path, value in numbers:
+        changed = with_leaf(document, path, float(np.nextafter(value, 1e9)))
+        assert document_digest(changed) != stated, name(path)
+
+
+def test_verify_reports_a_digest_that_does_not_fit(folder, document):
+    paths = [path for path, _ in leaves(document)][::12] + [("digests", "certificate")]
+    for path, value in leaves(document):
+        if path in paths:
+            store(folder, with_leaf(document, path, another(value)), signed=False)
+            found = verify(folder)
+            assert any("digest" in line or "schema" in line for line in found), name(path)
+
+
+def test_a_changed_digit_anywhere_in_the_text_is_reported(folder):
+    """Sampled digits of certificate.json, wherever they stand."""
+    text = (folder / "certificate.json").read_text()
+    places = [match.start() for match in re.finditer(r"\d", text)]
+    document = json.loads(text)
+    for place in places[:: len(places) // 25]:
+        digit = str((int(text[place]) + 3) % 10)
+        changed = text[:place] + digit + text[place + 1 :]
+        try:
+            if json.loads(changed) == document:
+                continue  # a digit too many to matter: the number is the same
+        except ValueError:
+            pass
+        (folder / "certificate.json").write_text(changed)
+        assert verify(folder), text[place - 30 : place + 10]
+
+
+def test_a_changed_byte_that_changes_no_number_is_reported_too(folder):
+    text = (folder / "certificate.json").read_text()
+    changed = re.sub(r'("bound": 0\.\d+)', r"\g<1>0", text, count=1)
+    assert changed != text
+    (folder / "certificate.json").write_text(changed)
+    assert verify(folder)
+
+
+# --- a changed leaf, and a digest to match -------------------------------------------------------
+
+ASKED = (  # what the recomputation starts from, so that a change moves other numbers
+    *("schema_version", "scheme", "unit", "preset", "delta", "delta_prime", "gamma", "thin"),
+    *("kappa", "mc_passes", "sampling", "fail_below", "seed", "return_range", "episodes"),
+    "digests",
+)
+UNRECOMPUTED = r"fits\[\d\]\.(loss|kl|objective)\[\d\]"  # only a new fit could tell
+
+
+def test_every_recomputed_leaf_is_named_although_the_digest_fits(folder, document):
+    """All of them changed at once: the list names each, but for the curves of the fits."""
+    changed, paths = json.loads(json.dumps(document)), []
+    for path, value in leaves(document):
+        if path[0] not in ASKED:
+            changed = with_leaf(changed, path, another(value))
+            paths.append(name(path))
+    assert schema_problem(changed) is None
+    store(folder, changed, signed=True)
+    named = {line.partition(": ")[0] for line in verify(folder)}
+    unnamed = {path for path in paths if path not in named}
+    assert unnamed == {path for path in paths if re.fullmatch(UNRECOMPUTED, path)}
+    assert len(paths) - len(unnamed) > 90
+
+
+@pytest.mark.parametrize("path", ["fits.0.rows", "fits.0.converged"])
+def test_what_follows_from_the_files_is_compared(path, folder, document):
+    path = tuple(int(part) if part.isdigit() else part for part in path.split("."))
+    value = dict(leaves(document))[path]
+    store(folder, with_leaf(document, path, another(value)), signed=True)
+    assert verify(folder)
+
+
+def test_everything_asked_for_is_noticed_if_changed_although_the_digest_fits(folder, document):
+    """One at a time: each moves a number, the prior or a file."""
+    unnoticed = []
+    for path, value in leaves(document):
+        if path[0] in ASKED and path != ("digests", "certificate"):
+            store(folder, with_leaf(document, path, another(value)), signed=True)
+            if not verify(folder):
+                unnoticed.append(name(path))
+    assert unnoticed == []
+
+
+SMALL = {
+    "confidence": ("confidence", lambda value: value * (1 + 5e-6)),
+    "a failure probability": ("ledger.0.failure", lambda value: value * (1 + 5e-6)),
+}
+
+
+@pytest.mark.parametrize(("path", "change"), SMALL.values(), ids=SMALL)
+def test_a_confidence_that_differs_a_little_from_its_ledger_is_noticed(
+    path, change, folder, document
+):
+    path = tuple(int(part) if part.isdigit() else part for part in path.split("."))
+    store(folder, with_leaf(document, path, change(dict(leaves(document))[path])), signed=True)
+    assert verify(folder)
+
+
+def test_a_large_count_that_is_one_too_many_is_noticed(tmp_path):
+    issue(tmp_path / "c", mc_passes=1400)
+    document = json.loads((tmp_path / "c" / "certificate.json").read_text())
+    assert document["portions"][0]["draws"] == 1400 * 72
+    document["portions"][0]["draws"] += 1
+    store(tmp_path / "c", document, signed=True)
+    assert verify(tmp_path / "c")
+
+
+LIES = {
+    "more confidence": {"confidence": 0.99},
+    "a bound out of thin air": {"bound": 0.001},
+    "no test error": {"test_error": None, "tightness": None},
+    "no failure": {"vacuous": False, "failed_fit": False, "train_error": 0.0},
+    "no assumptions": {"assumptions": ["None."]},
+    "no ledger": {"ledger": [{"statement": "x", "source": "delta", "share": "1", "failure": 0.1}]},
+    "no companions": {"companions": []},
+    "another subject": {"subject": {}},
+}
+
+
+@pytest.mark.parametrize("lies", LIES.values(), ids=LIES)
+def test_a_signed_lie_is_reported_under_its_name(lies, folder, document):
+    store(folder, {**document, **lies}, signed=True)
+    named = {re.split(r"[.\[:]", line)[0] for line in verify(folder)}
+    told = {key for key, value in lies.items() if document[key] != value}
+    assert told
+    assert told <= named
+
+
+def test_a_confidence_that_fits_its_deltas_but_not_its_bounds_is_reported(folder, document):
+    """delta, the ledger and the confidence changed consistently: the bounds give it away."""
+    changed = {**document, "delta": document["delta"] / 2}
+    changed["confidence"] = 1 - changed["delta"] - changed["delta_prime"]
+    for entry in changed["ledger"]:
+        if entry["source"] == "delta":
+            entry["failure"] /= 2
+    store(folder, changed, signed=True)
+    named = {line.partition(":")[0] for line in verify(folder)}
+    assert "bound" in named
+    assert "confidence" not in named
+
+
+def test_missing_and_additional_entries_are_reported(folder, document):
+    for change in (
+        lambda d: d.pop("ledger"),
+        lambda d: d["portions"].pop(),
+        lambda d: d["portions"].append(d["portions"][-1]),
+        lambda d: d["companions"].pop(),
+        lambda d: d["subject"].pop("seed"),
+        lambda d: d["subject"].update(endorsed=True),
+        lambda d: d.update(note="trust me"),
+        lambda d: d["digests"].pop("rollouts"),
+        lambda d: d["fits"].clear(),
+    ):
+        changed = json.loads(json.dumps(document))
+        change(changed)
+        store(folder, changed, signed=True)
+        assert verify(folder)
+
+
+# --- the files beside it ------------------------------------------------------------------------
+
+
+def header_size(path):
+    return 8 + int.from_bytes(path.read_bytes()[:8], "little")
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of numbers that became huge
+@pytest.mark.parametrize("file", FILES.values())
+def test_a_flipped_bit_in_the_files_is_reported(file, folder):
+    path = folder / file
+    content, rng = path.read_bytes(), np.random.default_rng(4)
+    data = header_size(path)
+    places = [*rng.integers(8, data, 12), *rng.integers(data, len(content), 18), len(content) - 1]
+    for place in map(int, places):
+        spoilt = bytearray(content)
+        spoilt[place] ^= 1 << int(rng.integers(8))
+        path.write_bytes(bytes(spoilt))
+        assert verify(folder), place
+    path.write_bytes(content)
+    assert verify(folder) == []
+
+
+def test_a_flipped_type_in_the_predictors_header_is_reported(folder):
+    """F32 -> I32: one byte, a well-formed file, and weights that cannot be multiplied."""
+    path = folder / FILES["predictor"]
+    content = path.read_bytes()
+    place = content.index(b'"F32"', content.index(b'"1.1.mean"')) + 1
+    path.write_bytes(content[:place] + b"I" + content[place + 1 :])
+    assert any("predictor.safetensors" in line for line in verify(folder))
+
+
+def test_a_number_of_passes_that_no_machine_can_draw_is_reported(folder, document):
+    store(folder, {**document, "mc_passes": 10**13}, signed=True)
+    assert verify(folder)
+
+
+def tensors(folder, file):
+    with safe_open(folder / file, framework="np") as archive:
+        return load_file(folder / file), archive.metadata()
+
+
+FORGERIES = {
+    "a reward": ("rollouts", "rewards", lambda a: a.__setitem__(40, a[40] + 0.05), "bound"),
+    "an observation": ("rollouts", "observations", lambda a: a.__setitem__(40, a[40] + 1), "bound"),
+    "an end": ("rollouts", "terminated", lambda a: a.__setitem__(10, True), "companions"),
+    "the prior's mean": ("predictor", "0.1.mean", lambda a: a.__imul__(1.001), "portions[0].kl"),
+    "the prior's variance": (
+        "predictor",
+        "0.1.log_variance",
+        lambda a: a.__iadd__(0.01),
+        "portions[0].kl",
+    ),
+    "a posterior's mean": ("predictor", "1.2.mean", lambda a: a.__iadd__(0.01), "portions[0]"),
+    "the last posterior": ("predictor", "2.2.mean", lambda a: a.__iadd__(0.01), "portions[1]"),
+    "the range": ("predictor", "scaling.range", lambda a: a.__imul__(1.01), "predictor"),
+    "the scaling's mean": ("predictor", "scaling.mean", lambda a: a.__iadd__(0.01), "predictor"),
+    "its deviation": ("predictor", "scaling.deviation", lambda a: a.__imul__(1.01), "predictor"),
+}
+
+
+@pytest.mark.parametrize(("key", "array", "change", "named"), FORGERIES.values(), ids=FORGERIES)
+def test_changed_files_with_new_digests_are_given_away_by_the_numbers(
+    key, array, change, named, folder
+):
+    arrays, header = tensors(folder, FILES[key])
+    change(arrays[array])
+    save_file(arrays, folder / FILES[key], metadata=header)
+    resign(folder)
+    found = verify(folder)
+    assert not any("digest" in line for line in found)
+    assert any(line.startswith(named) for line in found), found
+
+
+def test_a_predictor_of_another_certificate_is_reported(folder, tmp_path):
+    issue(tmp_path / "other", seed=6)
+    shutil.copy(tmp_path / "other" / FILES["predictor"], folder / FILES["predictor"])
+    assert any("predictor.safetensors: digest" in line for line in verify(folder))
+    resign(folder)
+    assert any(line.startswith("portions[0].kl") for line in verify(folder))
+
+
+@pytest.mark.parametrize("file", FILES.values())
+def test_a_missing_file_is_reported_with_its_name(file, folder):
+    (folder / file).unlink()
+    assert any(file in line for line in verify(folder))
+
+
+@pytest.mark.parametrize("file", [*FILES.values(), "certificate.json"])
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.999])
+def test_a_truncated_file_is_reported_with_its_name(file, share, folder):
+    content = (folder / file).read_bytes()
+    (folder / file).write_bytes(content[: int(share * len(content))])
+    found = verify(folder)
+    assert any(file in line for line in found)
+    assert all("\n" not in line for line in found)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", "null", "not json", '{"digests": 3}', "\ufeff{}", "\x00"]
+)
+def test_a_document_that_is_none_is_reported(text, folder):
+    (folder / "certificate.json").write_text(text)
+    assert any("certificate.json" in line for line in verify(folder))
+
+
+def test_where_there_is_no_certificate_there_is_an_input_error(tmp_path):
+    with pytest.raises(InputError, match="folder of a certificate"):
+        verify(tmp_path / "nowhere")
+    with pytest.raises(InputError, match="expected a certificate"):
+        verify(tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="folder of a certificate"):
+        verify(tmp_path / "file")
+
+
+def test_verifying_changes_nothing(original):
+    before = {path.name: path.read_bytes() for path in original.iterdir()}
+    verify(original)
+    assert {path.name: path.read_bytes() for path in original.iterdir()} == before
+    assert len(read(original)) == 3
