@@ -493,7 +493,7 @@ def test_a_failure_in_the_middle_leaves_nothing_behind(
 
     monkeypatch.setattr(f"tightrope.certificates.certificate.{culprit}", fail)
     expected = InputError if isinstance(error, OSError) else RuntimeError
-    with pytest.raises(expected, match="No space left|bang"):
+    with pytest.raises(expected, match=r"No space left|bang"):
         write(certificate, tmp_path / "c")
     assert os.listdir(tmp_path) == []
 

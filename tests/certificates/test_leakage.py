@@ -41,7 +41,7 @@ def episodes():
 
 
 def rebuilt(episodes, first, last, change):
-    """The recording with validation episodes `first` to `last` replaced by `change(list of them)`."""
+    """The recording with validation episodes `first` to `last` changed."""
     every = list(episodes)
     start, stop = PILOT + first, PILOT + last
     return join([*every[:start], *change(every[start:stop]), *every[stop:]], episodes.subject)
