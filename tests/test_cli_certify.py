@@ -28,12 +28,14 @@ QUICK = (  # one short fit: no pilot to pretrain on, one portion to fit
 
 
 def tightrope(*arguments, cwd):
+    """One thread: several would wait for each other where tests run side by side."""
     return subprocess.run(
         [sys.executable, "-m", "tightrope", *map(str, arguments)],
         capture_output=True,
         text=True,
         timeout=240,
         cwd=cwd,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
 
 

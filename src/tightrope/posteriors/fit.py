@@ -79,14 +79,16 @@ class Curves:
 
 
 def settled(objective: Sequence[float] | NDArray[np.float64]) -> bool:
-    """Whether the last quarter of a run changed the objective by at most 2 %.
+    """Whether the last quarter of a run changed the objective by no more than 2 %, or than noise.
 
-    Means over a quarter of the run are compared, so that mini-batch noise does not decide.
+    Means over a quarter of the run are compared; noise is two standard errors of their difference,
+    from the scatter of the epochs within each (where there are enough to tell).
     """
     quarter = max(1, len(objective) // 4)
-    before = float(np.mean(objective[-2 * quarter : -quarter]))
-    after = float(np.mean(objective[-quarter:]))
-    return abs(before - after) <= 0.02 * abs(before)
+    last = np.asarray(objective, dtype=np.float64)[-2 * quarter :].reshape(2, -1)
+    before, after = last.mean(axis=1)
+    scatter = last.var(axis=1, ddof=1).sum() if quarter > 3 else 0.0
+    return bool(abs(before - after) <= max(0.02 * abs(before), 2.0 * np.sqrt(scatter / quarter)))
 
 
 def fit(
