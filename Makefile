@@ -35,7 +35,7 @@ certify: $(READY)
 	$(BIN)/tightrope certify --demo --out demo-certificate
 
 validity: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto -m validity tests/validity
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto -m validity tests/validity tests/agents
 
 benchmark: $(READY)
 	$(BIN)/python benchmarks/kl_inverse.py

@@ -13,7 +13,9 @@ import pytest
 HELPERS = Path(__file__).parent / "helpers"
 sys.path.insert(0, str(HELPERS))
 
-from tightrope.policies import MLPPolicy  # noqa: E402
+from tightrope.environments import recipe  # noqa: E402
+from tightrope.files import sha256  # noqa: E402
+from tightrope.policies import MLPPolicy, TrainingRecord, save_mlp, save_record  # noqa: E402
 
 
 def perceptron(inputs, outputs, *, seed=0, bound=1.0, log_std=None):
@@ -43,6 +45,32 @@ def helpers():
 @pytest.fixture(scope="session")
 def small_policy():
     return perceptron
+
+
+@pytest.fixture
+def trained(small_policy):
+    """A function that writes a policy for Pendulum-v1 and its record, as training leaves them."""
+
+    def write(folder, **changes):
+        weights = Path(folder) / "policy.safetensors"
+        save_mlp(small_policy(3, 1), weights, environment="Pendulum-v1")
+        given = {
+            "agent": "sac",
+            "environment": recipe("Pendulum-v1").to_json(),
+            "steps": 1000,
+            "episodes": 5,
+            "gamma": 0.99,
+            "return_low": -900.0,
+            "return_high": 0.5,
+            "observation_mean": np.float32([0.1, 0.2, 0.3]),
+            "observation_deviation": np.float32([1.0, 2.0, 3.0]),
+            "settings": {"seed": 0},
+            "versions": {},
+            "digests": {weights.name: sha256(weights)},
+        }
+        save_record(TrainingRecord(**{**given, **changes}), Path(folder) / "policy.json")
+
+    return write
 
 
 @pytest.fixture(scope="session")

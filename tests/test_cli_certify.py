@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 from recordings import recording, short_fits
 
-from tightrope.certificates import verify
+from tightrope.certificates import load_certificate, verify
 from tightrope.certificates.certificate import document_digest, schema_problem
 from tightrope.cli import main
+from tightrope.environments import recipe
 from tightrope.rollouts import export_arrays, load, save
 
 FILES = ["certificate.json", "predictor.safetensors", "rollouts.safetensors"]
@@ -138,6 +139,7 @@ def test_the_demo_is_rolled_out_certified_and_verified(tmp_path):
 
 # --- good runs, with short fits ------------------------------------------------------------------
 
+PENDULUM = recipe("Pendulum-v1").to_json()
 POLICY = dedent(
     """
     import numpy as np
@@ -226,6 +228,131 @@ def test_a_policy_is_rolled_out_here(folder, capfd):
     assert "Pendulum-v1" in out
     assert read_document("c")["episodes"] == {"pilot": 1, "validation": 3, "test": 1}
     assert verify("c") == []
+
+
+ALONE = ("--pilot-episodes", 0)  # nothing but the training record
+FEW = (  # of a policy with a training record: 3 validation episodes and 1 for testing
+    *("--episodes", 3, "--test-episodes", 1, "--workers", 1, "--scheme", "rec-2"),
+    *("--mc-passes", 2, "--thin", 40, "--out", "c"),
+)
+
+
+@pytest.mark.parametrize("source", ["run", "run/policy.safetensors"])
+def test_a_trained_policy_needs_neither_an_environment_nor_a_pilot(source, folder, trained, capfd):
+    trained("run")
+    code, out, said = run(capfd, "certify", source, *ALONE, *FEW)
+    assert (code, said) == (0, [])
+    document = read_document("c")
+    assert document["episodes"] == {"pilot": 0, "validation": 3, "test": 1}
+    assert document["return_range"] == {"low": -900.0, "high": 0.5, "source": "training"}
+    assert document["subject"]["environment"]["id"] == "Pendulum-v1"
+    assert "from the training log" in out
+    assert "fixed by the training log" in "".join(document["assumptions"])
+    chain = load_certificate("c").chain
+    np.testing.assert_array_equal(chain.scaling.mean, np.float32([0.1, 0.2, 0.3]))
+    np.testing.assert_array_equal(chain.scaling.deviation, np.float32([1.0, 2.0, 3.0]))
+    assert verify("c") == []
+
+
+@pytest.mark.parametrize(("preset", "pilot"), [("tight", 10), ("paper", 0)])
+def test_beside_a_training_record_a_pilot_only_fits_the_first_prior(
+    preset, pilot, folder, trained, capfd
+):
+    """The paper's prior is drawn from the seed: there a pilot would be for nothing."""
+    trained("run")
+    code, _, said = run(capfd, "certify", "run", *FEW, "--preset", preset)
+    assert (code, said) == (0, [])
+    document = read_document("c")
+    assert document["episodes"]["pilot"] == pilot
+    assert document["return_range"]["source"] == "training"
+    assert verify("c") == []
+
+
+def test_a_folder_is_certified_under_its_own_name(folder, trained, capfd):
+    trained("hopper-1.5e6")
+    code, _, said = run(capfd, "certify", "hopper-1.5e6", *ALONE, *FEW[:-2])
+    assert (code, said) == (0, [])
+    assert read_document("certificate-hopper-1.5e6")["scheme"] == "rec-2"
+
+
+def test_naming_the_environment_of_the_training_changes_nothing(folder, trained, capfd):
+    trained("run")
+    run(capfd, "certify", "run", *ALONE, *FEW)
+    first = read_document("c")
+    here = ("again", "--env", "Pendulum-v1")
+    code, _, said = run(capfd, "certify", "run", *ALONE, *FEW[:-1], *here)
+    assert (code, said) == (0, [])
+    assert read_document("again") == first
+
+
+OVERRIDES = {
+    "pilot episodes": (("--pilot-episodes", 2), 2, "pilot"),
+    "a range": (("--return-range", -800, 0), 10, "user"),
+    "both": (("--pilot-episodes", 0, "--return-range", -800, 0), 0, "user"),
+}
+
+
+@pytest.mark.parametrize(("options", "pilot", "source"), OVERRIDES.values(), ids=OVERRIDES)
+def test_what_the_user_says_goes_before_the_training_record(
+    options, pilot, source, folder, trained, capfd
+):
+    trained("run")
+    code, _, said = run(capfd, "certify", "run", *FEW, *options)
+    assert (code, said) == (0, [])
+    document = read_document("c")
+    assert document["episodes"]["pilot"] == pilot
+    assert document["return_range"]["source"] == source
+    assert verify("c") == []
+
+
+ANOTHER = {
+    "another discount factor": (("--gamma", 0.9), "gamma 0.99, not 0.9"),
+    "another environment": (("--env", "Pendulum-v1"), "in Elsewhere-v1, not Pendulum-v1"),
+}
+
+
+@pytest.mark.filterwarnings("always")
+@pytest.mark.parametrize(("options", "reason"), ANOTHER.values(), ids=ANOTHER)
+def test_a_record_for_other_returns_is_left_aside_with_one_line(
+    options, reason, folder, trained, capfd
+):
+    where = {"environment": {**PENDULUM, "id": "Elsewhere-v1"}} if "--env" in options else {}
+    trained("run", **where)
+    code, _, said = run(capfd, "certify", "run", *FEW, *options)
+    assert code == 0
+    (warning,) = said
+    assert warning.startswith("tightrope: warning: ")
+    assert reason in warning
+    assert "10 pilot episodes" in warning
+    document = read_document("c")
+    assert document["episodes"]["pilot"] == 10
+    assert document["return_range"]["source"] == "pilot"
+
+
+UNUSABLE = {
+    "no finished episode": {"episodes": 0, "return_low": np.inf, "return_high": -np.inf},
+    "a range of one point": {"return_low": 0.5},
+}
+
+
+@pytest.mark.parametrize("changes", UNUSABLE.values(), ids=UNUSABLE)
+def test_a_training_without_a_range_is_one_line_before_anything_is_rolled_out(
+    changes, folder, trained, capfd, monkeypatch
+):
+    monkeypatch.setattr("tightrope.rollouts.collect", lambda *_, **__: 1 / 0)
+    trained("run", **changes)
+    assert "--pilot-episodes" in refused(capfd, "run", *FEW)
+
+
+def test_a_policy_that_was_changed_after_training_is_one_line(folder, trained, capfd):
+    trained("run", digests={"policy.safetensors": "0" * 64})
+    assert "changed after training" in refused(capfd, "run", *FEW)
+
+
+def test_a_record_of_another_width_is_one_line(folder, trained, capfd):
+    width = {name: np.ones(4, np.float32) for name in ("observation_mean", "observation_deviation")}
+    trained("run", **width)
+    assert "expected a scaling for 3 features, found one for 4" in refused(capfd, "run", *FEW)
 
 
 def test_tightropes_own_recordings_are_certified(folder, capfd):

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from tightrope.cli import Collect, main
+from tightrope.files import sha256
 from tightrope.rollouts import collect, episode_seeds, load, load_episodes, save
 
 POLICY = dedent(
@@ -95,6 +96,17 @@ def test_an_sb3_zip_is_collected_with_samples_and_statistics(folder, sb3_file):
     subject = load("a.safetensors").subject
     assert subject["policy"]["actions"] == "sampled"
     assert subject["environment"]["id"] == "Pendulum-v1"
+
+
+def test_a_folder_that_training_wrote_needs_no_environment(folder, trained, capfd):
+    trained("run")
+    code = main(["collect", "run", "--episodes", "1", "--workers", "1", "--out", "a.safetensors"])
+    out, err = capfd.readouterr()
+    assert (code, lines(err)) == (0, [])
+    assert "Pendulum-v1" in out
+    subject = load("a.safetensors").subject
+    assert subject["environment"]["id"] == "Pendulum-v1"
+    assert subject["policy"]["digest"] == sha256(Path("run", "policy.safetensors"))
 
 
 def test_an_environment_of_a_module_is_found_in_the_working_directory(folder):

@@ -32,12 +32,13 @@ class Collect:
     """Roll out a frozen policy and record whole episodes."""
 
     policy: Annotated[Positional[str], tyro.conf.arg(metavar="POLICY")]
-    """An SB3 .zip, a TorchScript .pt, a torch.export .pt2, an .onnx file, file.py:name or
-    package.module:name."""
-    env: str
-    """Id of the environment, such as Hopper-v4, dm_control/walker-walk-v0 or reach-v3."""
+    """An SB3 .zip, a TorchScript .pt, a torch.export .pt2, an .onnx file, a folder that train
+    wrote, file.py:name or package.module:name."""
     out: Path
     """File to write: .safetensors (tightrope's own), .npz or .hdf5 (D4RL names)."""
+    env: str | None = None
+    """Id of the environment, such as Hopper-v4, dm_control/walker-walk-v0 or reach-v3; by default
+    the one that the policy was trained in, if train wrote it."""
     episodes: int = 100
     """How many episodes."""
     seed: int = 0
@@ -62,6 +63,7 @@ class Collect:
             CollectionError,
             check_destination,
             collect,
+            policy_source,
             write_episodes,
         )
 
@@ -71,10 +73,11 @@ class Collect:
                 f"expected a name ending in .safetensors with --keep-partial, found {self.out}: "
                 "other formats cannot mark episodes as partial"
             )
+        subject = policy_source(self.policy, self.env, trust=self.trust)
         try:
             episodes = collect(
-                self.policy,
-                self.env,
+                subject.policy,
+                subject.environment,
                 self.episodes,
                 self.seed,
                 workers=self.workers,
@@ -92,7 +95,8 @@ class Collect:
             raise
         write_episodes(episodes, self.out)
         steps = len(episodes.rewards)
-        print(f"{len(episodes)} episodes, {steps:,} steps of {self.env} written to {self.out}")
+        where = subject.environment.id
+        print(f"{len(episodes)} episodes, {steps:,} steps of {where} written to {self.out}")
         return 0
 
 
@@ -104,7 +108,8 @@ class Certify:
     """A policy (as for collect; rolled out here) or recorded episodes (.safetensors, .npz, .hdf5, a
     Minari id or folder)."""
     env: str | None = None
-    """Id of the environment to roll a policy out in."""
+    """Id of the environment to roll a policy out in; by default the one that it was trained in, if
+    train wrote it."""
     out: Path | None = None
     """New folder for certificate.json, predictor.safetensors, rollouts.safetensors and report.html;
     by default certificate-SOURCE."""
@@ -120,10 +125,12 @@ class Certify:
     """Validation episodes; 100 for a policy, all that are left for a recording."""
     test_episodes: int | None = None
     """Test episodes, only compared with; 100 for a policy, none for a recording."""
-    pilot_episodes: int = 10
-    """Episodes that fix the return range and the observation scaling and are in no bound."""
+    pilot_episodes: int | None = None
+    """Episodes that fix the return range and the observation scaling, and in preset tight the first
+    prior; 10 by default, and in no bound. A training record goes before their range and scaling,
+    unless a number above 0 is given here."""
     return_range: tuple[float, float] | None = None
-    """Smallest and largest return, instead of the pilot's."""
+    """Smallest and largest return, instead of the pilot's or the training's."""
     delta: float | None = None
     """Failure probability of the bound over the data; 0.025 by default."""
     delta_prime: float | None = None
@@ -162,10 +169,11 @@ class Certify:
         from tightrope.reports import write_page
 
         source, env = self._subject()
-        stem = Path(source.rpartition(":")[2] or source).stem
+        named = Path(source.rpartition(":")[2] or source)
+        stem = named.resolve().name if named.is_dir() else named.stem
         out = self.out or Path(f"certificate-{stem}")
         refuse_to_overwrite(out)
-        recorded, counts = self._prepare(source, env)
+        recorded, counts, scaling = self._prepare(source, env)
         given = {
             name: value
             for name in ("delta", "delta_prime", "mc_passes", "thin", "return_range", "fail_below")
@@ -182,7 +190,9 @@ class Certify:
             seed=self.seed,
         )
         episodes = recorded()
-        certificate = certify(episodes, progress=True, **dataclasses.asdict(options))
+        certificate = certify(
+            episodes, scaling=scaling, progress=True, **dataclasses.asdict(options)
+        )
         certificate = write(certificate, out, beside=write_page)
         if self.json:
             print(as_text(certificate.to_json()), end="")
@@ -202,41 +212,156 @@ class Certify:
             raise InputError("expected a policy or recorded episodes, or --demo, found neither")
         return self.source, self.env
 
-    def _prepare(self, source: str, env: str | None) -> tuple[Any, dict[str, Any]]:
-        """How to get the episodes, and how many are for what; checked before anything long."""
-        from tightrope.rollouts import collect, is_recording, load_episodes
+    def _prepare(self, source: str, env: str | None) -> tuple[Any, dict[str, Any], Any]:
+        """How to get the episodes, how many are for what, and a scaling if training gave one.
 
-        pilot = self.pilot_episodes
+        Checked before anything long.
+        """
+        from tightrope.posteriors import preset
+        from tightrope.rollouts import (
+            PILOT_EPISODES,
+            collect,
+            is_recording,
+            load_episodes,
+            policy_source,
+        )
+
+        pilot = PILOT_EPISODES if self.pilot_episodes is None else self.pilot_episodes
         if is_recording(source):
             for name in ("env", "workers", "normalize", "trust", "sample", "timeout"):
                 if getattr(self, name) not in (None, False):
                     raise InputError(f"expected no --{name} for the recorded episodes {source!r}")
             episodes = load_episodes(source)
             tests = self.test_episodes or 0
-            return lambda: episodes, {
-                "pilot_episodes": pilot,
-                "episodes": self.episodes,
-                "test_episodes": tests,
-            }
-        if env is None:
-            raise InputError(f"expected --env ID to roll the policy {source!r} out in, found none")
+            counts = {"pilot_episodes": pilot, "episodes": self.episodes, "test_episodes": tests}
+            return lambda: episodes, counts, None
+        subject = policy_source(source, env, trust=self.trust)
+        scaling = self._from_training(subject)
+        if scaling is not None and not preset(self.preset).pilot_steps:
+            pilot = 0  # nothing is left for a pilot to fix
         validation = 100 if self.episodes is None else self.episodes
         tests = 100 if self.test_episodes is None else self.test_episodes
-        if pilot == 0 and self.return_range is None:
+        if pilot == 0 and self.return_range is None and scaling is None:
             raise InputError("expected --return-range LO HI with --pilot-episodes 0, found none")
         counts = {"pilot_episodes": pilot, "episodes": validation, "test_episodes": tests}
-        return lambda: collect(
-            source,
-            env,
-            pilot + validation + tests,
-            self.seed,
-            workers=self.workers,
-            normalize=self.normalize,
-            trust=self.trust,
-            sample=self.sample,
-            timeout=60.0 if self.timeout is None else self.timeout,
-            progress=True,
-        ), counts
+        return (
+            lambda: collect(
+                subject.policy,
+                subject.environment,
+                pilot + validation + tests,
+                self.seed,
+                workers=self.workers,
+                normalize=self.normalize,
+                trust=self.trust,
+                sample=self.sample,
+                timeout=60.0 if self.timeout is None else self.timeout,
+                progress=True,
+            ),
+            counts,
+            scaling,
+        )
+
+    def _from_training(self, subject: Any) -> Any:
+        """The scaling of the training record, where there is one for this request."""
+        if subject.record is None or self.pilot_episodes or self.return_range is not None:
+            return None
+        from tightrope.posteriors import scaling_from_training
+        from tightrope.rollouts import PILOT_EPISODES
+
+        reason = subject.record.mismatch(
+            environment=subject.environment.to_json(), gamma=self.gamma
+        )
+        if reason is None:
+            return scaling_from_training(subject.record)
+        warnings.warn(
+            f"the range of the training record is not used: {reason}; {PILOT_EPISODES} pilot "
+            "episodes fix the range instead",
+            stacklevel=2,
+        )
+        return None
+
+
+@dataclass(frozen=True)
+class Train:
+    """Train an agent as the paper does; the same command resumes an interrupted run.
+
+    Settings that are not given are those of the preset; those of another agent are refused.
+    """
+
+    agent: Annotated[Positional[str], tyro.conf.arg(metavar="AGENT")]
+    """redq, sac or ppo."""
+    env: str
+    """Id of the environment, as for collect."""
+    out: Path
+    """Folder of the run: snapshots, log.csv, TensorBoard's files and, until the end, a
+    checkpoint."""
+    preset: Literal["paper"] = "paper"
+    """Where settings, steps and levels come from that are not given."""
+    steps: int | None = None
+    """Environment steps; by default those of the expert."""
+    levels: tuple[int, int, int] | None = None
+    """Steps at which starter, intermediate and expert are frozen."""
+    seed: int = 0
+    """Root of all randomness."""
+    warmup: int | None = None
+    """redq, sac: steps with random actions before the first update."""
+    gamma: float | None = None
+    """Discount factor."""
+    hidden: tuple[int, ...] | None = None
+    """Widths of the hidden layers."""
+    learning_rate: float | None = None
+    """Of Adam."""
+    batch: int | None = None
+    """Transitions in a mini-batch."""
+    tau: float | None = None
+    """redq, sac: share of the new weights in each soft update of the targets."""
+    buffer: int | None = None
+    """redq, sac: transitions that the replay buffer holds."""
+    replay_ratio: int | None = None
+    """redq, sac: updates per environment step."""
+    critics: int | None = None
+    """redq: size of the ensemble."""
+    subset: int | None = None
+    """redq: target critics drawn for each update."""
+    huber: float | None = None
+    """redq: error beyond which the critics' loss is linear instead of square."""
+    rollout: int | None = None
+    """ppo: steps between two rounds of updates."""
+    epochs: int | None = None
+    """ppo: passes over these steps."""
+    gae_lambda: float | None = None
+    """ppo: of generalised advantage estimation."""
+    clip: float | None = None
+    """ppo: range of the clipped surrogate."""
+    entropy_weight: float | None = None
+    """ppo: of the entropy in the loss."""
+    value_weight: float | None = None
+    """ppo: of the critic's error in the loss."""
+    gradient_norm: float | None = None
+    """ppo: largest norm of a gradient."""
+    compile: Literal["auto", "always", "never"] = "auto"
+    """redq: torch.compile; auto for long runs."""
+    threads: int | None = None
+    """Threads of torch; by default all cores for redq, one for the others."""
+    checkpoint_every: int = 10_000
+    """Steps after which a checkpoint is due; redq and sac write it at the end of the episode."""
+    evaluate_every: int | None = None
+    """Steps between evaluations; by default a fiftieth of the run."""
+    evaluation_episodes: int = 10
+    """Deterministic episodes in each evaluation."""
+
+    def run(self) -> int:
+        """Train, or resume."""
+        from tightrope.agents import train
+
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        del given["preset"]  # there is one
+        snapshots = train(**given, progress=True)
+        for name, folder in snapshots.items():
+            print(f"{name}: {folder}")
+        last = list(snapshots.values())[-1]
+        print(f"certify the last with: tightrope certify {last}")
+        return 0
 
 
 @dataclass(frozen=True)
@@ -260,7 +385,12 @@ class Verify:
         return 0
 
 
-_VERBS: dict[str, Any] = {"certify": Certify, "collect": Collect, "verify": Verify}
+_VERBS: dict[str, Any] = {
+    "certify": Certify,
+    "collect": Collect,
+    "train": Train,
+    "verify": Verify,
+}
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -10,7 +10,7 @@ import os
 import re
 import warnings
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from tightrope.errors import InputError
 
@@ -68,13 +68,19 @@ class Recipe:
         """The recipe a JSON object describes.
 
         Raises:
-            InputError: a field is missing or unknown.
+            InputError: a field is missing or unknown, or its value is of another kind.
         """
         expected = {field.name for field in dataclasses.fields(cls)}
         if set(record) != expected:
             raise InputError(
                 f"expected a recipe with the fields {sorted(expected)}, found {sorted(record)}"
             )
+        goal = record["goal_seed"]
+        kinds = {"id": str, "suite": str, "thin": int, "fixed_length": bool, "seeds": str}
+        fits = all(type(record[name]) is kind for name, kind in kinds.items())
+        fits = fits and record["suite"] in get_args(Suite) and record["thin"] >= 1
+        if not fits or not (goal is None or type(goal) is int):
+            raise InputError(f"expected a recipe as tightrope writes it, found {record}")
         return cls(**record)
 
     def make(self) -> Any:

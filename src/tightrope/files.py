@@ -4,12 +4,12 @@ import contextlib
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tightrope.errors import InputError
 
-__all__ = ["refuse_to_overwrite", "sha256", "write_atomically"]
+__all__ = ["refuse_to_overwrite", "replace_atomically", "sha256", "write_atomically"]
 
 
 def refuse_to_overwrite(path: Path) -> None:
@@ -28,6 +28,30 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
         InputError: `path` exists (also if it appeared while writing) or cannot be written.
     """
     refuse_to_overwrite(path)
+    with _filled(path, write) as temporary:
+        try:
+            os.link(temporary, path)  # unlike rename, fails if the name was taken meanwhile
+        except FileExistsError:
+            refuse_to_overwrite(path)
+            raise
+        except PermissionError:  # a file system without hard links
+            refuse_to_overwrite(path)
+            temporary.rename(path)
+
+
+def replace_atomically(path: Path, write: Callable[[Path], None]) -> None:
+    """As :func:`write_atomically`, but what had the name before stands until the new one does.
+
+    Raises:
+        InputError: `path` cannot be written; the old file is still there.
+    """
+    with _filled(path, write) as temporary:
+        temporary.replace(path)
+
+
+@contextlib.contextmanager
+def _filled(path: Path, write: Callable[[Path], None]) -> Iterator[Path]:
+    """A complete temporary file beside `path`; removed at the end if it still has its name."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(
@@ -42,14 +66,7 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
         with temporary.open("rb") as stream:
             os.fsync(stream.fileno())
         os.chmod(temporary, 0o644)
-        try:
-            os.link(temporary, path)  # unlike rename, fails if the name was taken meanwhile
-        except PermissionError:  # a file system without hard links
-            refuse_to_overwrite(path)
-            temporary.rename(path)
-    except FileExistsError:
-        refuse_to_overwrite(path)
-        raise
+        yield temporary
     except OSError as error:
         raise InputError(f"cannot write {str(path)!r}: {error.strerror}") from None
     finally:

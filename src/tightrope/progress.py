@@ -9,8 +9,10 @@ Report = Callable[[float, str], None]  # (amount done, a few words)
 
 
 @contextmanager
-def progress_bar(title: str, total: float, *, shown: bool = True) -> Iterator[Report]:
-    """A bar from 0 to `total`; yields the function that moves it."""
+def progress_bar(
+    title: str, total: float, *, start: int = 0, shown: bool = True
+) -> Iterator[Report]:
+    """A bar from `start` to `total`; yields the function that moves it."""
     from rich.console import Console
 
     console = Console(stderr=True)
@@ -27,7 +29,7 @@ def progress_bar(title: str, total: float, *, shown: bool = True) -> Iterator[Re
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console, transient=False) as bar:
-        task = bar.add_task(title, total=total, words="")
+        task = bar.add_task(title, total=total, completed=start, words="")
 
         def report(done: float, words: str) -> None:
             bar.update(task, completed=done, words=words)

@@ -10,6 +10,7 @@ _PACKAGES = (
     "numpy",
     "scipy",
     "torch",
+    "stable_baselines3",
     "gymnasium",
     "mujoco",
     "dm_control",

@@ -5,6 +5,7 @@ and once with that digest computed anew, when only recomputation can.
 """
 
 import json
+import math
 import re
 import shutil
 
@@ -16,10 +17,15 @@ from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
 from tightrope.certificates import certify, read, verify, write
+from tightrope.certificates.assess import assess
 from tightrope.certificates.certificate import document_digest, schema_problem
+from tightrope.certificates.data import prepare
+from tightrope.certificates.issue import certify_many, record
+from tightrope.certificates.options import Options
+from tightrope.certificates.verify import _PRIOR_NATS
 from tightrope.errors import InputError
 from tightrope.files import sha256
-from tightrope.posteriors import Scaling
+from tightrope.posteriors import Chain, Gaussians, Scaling, kl_divergence
 
 FILES = {"predictor": "predictor.safetensors", "rollouts": "rollouts.safetensors"}
 SUBJECT = {
@@ -460,6 +466,90 @@ def test_a_predictor_of_another_certificate_is_reported(folder, tmp_path):
     assert any("predictor.safetensors: digest" in line for line in verify(folder))
     resign(folder)
     assert any(line.startswith("portions[0].kl") for line in verify(folder))
+
+
+def forge(tmp_path, prior, **changes):
+    """A forger with the whole package: another first prior, and all numbers made anew.
+
+    `prior` gets the honest prior and the posterior; the file is consistent in itself.
+    """
+    given = {**OPTIONS, "scheme": "nonrec-noninf", **changes}
+    honest = certify(episodes(), **given)
+    moved = prior(*honest.chain.gaussians)
+    chain = Chain((moved, honest.chain.gaussians[-1]), honest.chain.scaling)
+    data = prepare(episodes(), honest.options)
+    forged = record(assess(chain, data, honest.options), chain, data, honest.options, honest.fits)
+    write(forged, tmp_path / "c")
+    return honest, forged
+
+
+def towards(share):
+    """A prior on the way to the posterior, with its own variances."""
+
+    def move(prior, posterior):
+        pairs = zip(prior.means, posterior.means, strict=True)
+        return Gaussians(tuple(torch.lerp(a, b, share) for a, b in pairs), prior.log_variances)
+
+    return move
+
+
+NOT_FROM_THE_SEED = "predictor.safetensors: the first prior's means do not follow"
+WITHOUT_PILOT = {"pilot_episodes": 0, "return_range": (-3.0, 3.0)}
+
+
+@pytest.mark.parametrize("changes", [{}, {"preset": "paper"}, WITHOUT_PILOT])
+@pytest.mark.parametrize("share", [1.0, 0.1])
+def test_a_first_prior_that_was_moved_onto_the_posterior_is_reported(share, changes, tmp_path):
+    honest, forged = forge(tmp_path, towards(share), **changes)
+    assert forged.portions[0].kl < honest.portions[0].kl
+    assert [line for line in verify(tmp_path / "c") if line.startswith(NOT_FROM_THE_SEED)]
+
+
+@pytest.mark.parametrize("changes", [{}, WITHOUT_PILOT])
+def test_a_first_prior_that_was_moved_somewhere_is_reported(changes, tmp_path):
+    """By much less than its standard deviation, e^-7 or e^-4.5."""
+
+    def move(prior, _):
+        return Gaussians(tuple(mean + 1e-5 for mean in prior.means), prior.log_variances)
+
+    forge(tmp_path, move, **changes)
+    assert [line for line in verify(tmp_path / "c") if line.startswith(NOT_FROM_THE_SEED)]
+
+
+def test_a_drawn_prior_must_be_the_seeds_to_the_last_bit(tmp_path):
+    def move(prior, _):
+        means = [mean.clone() for mean in prior.means]
+        means[0][0, 0, 0] = torch.nextafter(means[0][0, 0, 0], torch.tensor(9.0))
+        return Gaussians(tuple(means), prior.log_variances)
+
+    forge(tmp_path, move, **WITHOUT_PILOT)
+    assert [line for line in verify(tmp_path / "c") if line.startswith(NOT_FROM_THE_SEED)]
+
+
+def test_what_verify_grants_the_first_prior_gains_a_forger_next_to_nothing():
+    """Within d nats of the prior, a KL of K falls by at most 2 sqrt(d K): here for K = 100."""
+    prior = Gaussians((torch.zeros(1, 3, 1),), (torch.full((1, 3, 1), -14.0),))
+    unit = math.exp(-7.0)
+
+    def shifted(nats):
+        mean = torch.zeros(1, 3, 1)
+        mean[0, 0, 0] = math.sqrt(2 * nats) * unit
+        return Gaussians((mean,), prior.log_variances)
+
+    posterior, granted = shifted(100.0), shifted(_PRIOR_NATS)
+    assert kl_divergence(granted, prior)[0] == pytest.approx(_PRIOR_NATS, rel=1e-3)
+    gained = kl_divergence(posterior, prior)[0] - kl_divergence(posterior, granted)[0]
+    assert gained == pytest.approx(2 * math.sqrt(100 * _PRIOR_NATS), rel=1e-2)
+    assert gained < 0.03
+
+
+def test_a_certificate_made_beside_others_is_verified_alone(tmp_path):
+    """Members of one batch are fitted in products of another shape, which round differently."""
+    options = Options(**OPTIONS)
+    (made,) = certify_many(episodes(), [options], [5, 6, 7])
+    for index, certificate in enumerate(made):
+        write(certificate, tmp_path / str(index))
+        assert verify(tmp_path / str(index)) == []
 
 
 @pytest.mark.parametrize("file", FILES.values())

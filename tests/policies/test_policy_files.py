@@ -8,7 +8,10 @@ import os
 import custom_environments
 import numpy as np
 import pytest
+from safetensors import safe_open
+from safetensors.numpy import load_file, save_file
 
+from tightrope import demo
 from tightrope.environments import recipe
 from tightrope.errors import InputError
 from tightrope.policies import (
@@ -26,6 +29,11 @@ RNG = np.random.default_rng(0)
 OBSERVATIONS = RNG.normal(0, 1, (64, 5)).astype(np.float32)
 NOISE = RNG.normal(0, 1, (64, 2)).astype(np.float32)
 NORMALIZER = Normalizer(np.full(5, 0.5, np.float32), np.full(5, 2.0, np.float32), 0.75)
+NORMS = tuple(
+    (RNG.normal(1, 0.5, 16).astype(np.float32), RNG.normal(0, 0.5, 16).astype(np.float32))
+    for _ in range(2)
+)
+DOUBLED = tuple(RNG.normal(0, 0.5, (a, b)).astype("f4") for a, b in ((5, 16), (32, 16), (32, 2)))
 STATE_DEPENDENT = (RNG.normal(0, 0.1, (16, 2)).astype(np.float32), np.zeros(2, np.float32))
 
 VARIANTS = {
@@ -35,6 +43,8 @@ VARIANTS = {
     "another activation": {"activation": "ELU"},
     "normalised": {"normalizer": NORMALIZER},
     "with a spread": {"log_std": (None, np.full(2, -1.0, np.float32))},
+    "with layer norm": {"norms": NORMS},
+    "as our agents have it": {"norms": NORMS, "weights": DOUBLED, "activation": "CReLU"},
     "with a spread of each state": {"head": "squashed", "log_std": STATE_DEPENDENT},
 }
 
@@ -59,6 +69,71 @@ def test_a_policy_read_is_the_policy_written(changes, tmp_path, small_policy):
         np.testing.assert_array_equal(
             found.act(OBSERVATIONS, NOISE), expected.act(OBSERVATIONS, NOISE)
         )
+
+
+@pytest.fixture
+def normed(tmp_path, small_policy):
+    path = tmp_path / "normed.safetensors"
+    changes = {"norms": NORMS, "weights": DOUBLED, "activation": "CReLU"}
+    policy = dataclasses.replace(small_policy(5, 2), **changes)
+    save_mlp(policy, path, environment="FiveWide-v0")
+    return path
+
+
+def respoil(path, change):
+    """Change the arrays of the file and write them back under the same header."""
+    with safe_open(path, framework="np") as archive:
+        header = archive.metadata()
+    arrays = load_file(path)
+    change(arrays)
+    save_file(arrays, path, metadata=header)
+
+
+def test_norms_are_stored_by_their_layer(normed):
+    arrays = load_file(normed)
+    for index, (scale, shift) in enumerate(NORMS):
+        np.testing.assert_array_equal(arrays[f"{index}.norm.weight"], scale)
+        np.testing.assert_array_equal(arrays[f"{index}.norm.bias"], shift)
+    assert stored_format(normed) == "tightrope.policy/1"
+
+
+SPOILT = {
+    "no norms": lambda a: [a.pop(name) for name in [*a] if ".norm." in name],
+    "no norms of one layer": lambda a: [a.pop(name) for name in [*a] if name[:6] == "1.norm"],
+    "half a norm": lambda a: a.pop("0.norm.bias"),
+    "a norm too many": lambda a: a.update(
+        {"2.norm.weight": NORMS[0][0], "2.norm.bias": NORMS[0][1]}
+    ),
+    "a norm of another width": lambda a: a.update({"1.norm.weight": np.ones(32, "f4")}),
+    "a norm of two dimensions": lambda a: a.update({"1.norm.bias": np.ones((1, 16), "f4")}),
+    "a weight for half of CReLU": lambda a: a.update({"1.weight": np.ones((16, 16), "f4")}),
+    "no bias": lambda a: a.pop("1.bias"),
+    "no layers": lambda a: [a.pop(name) for name in [*a] if name[0].isdigit()],
+}
+
+
+@pytest.mark.parametrize("change", SPOILT.values(), ids=SPOILT)
+def test_layers_that_are_missing_or_do_not_fit_are_one_line_with_the_file(change, normed):
+    respoil(normed, lambda arrays: None)
+    load_mlp(normed)
+    respoil(normed, change)
+    with pytest.raises(InputError, match=r"normed\.safetensors") as refusal:
+        load_mlp(normed)
+    assert "\n" not in str(refusal.value)
+
+
+def test_norms_that_the_header_does_not_mention_are_refused(normed):
+    rewrite(normed, lambda about: about.pop("norms"))
+    with pytest.raises(InputError, match="expected 0 layer norms"):
+        load_mlp(normed)
+
+
+def test_a_file_without_norms_is_as_it_always_was(stored):
+    """And so the shipped policy, written before there were norms, is read."""
+    with safe_open(stored, framework="np") as archive:
+        about = json.loads(archive.metadata()["tightrope"])
+    assert set(about) == {"format", "name", "activation", "head", "environment", "about"}
+    assert load_mlp(demo.policy_path()).norms == ()
 
 
 def test_the_digest_is_the_sha256_of_the_file(stored):

@@ -10,6 +10,7 @@ from recordings import recording, same
 from safetensors.numpy import load_file, save_file
 
 from tightrope.errors import InputError
+from tightrope.policies import TrainingRecord
 from tightrope.posteriors import (
     Chain,
     Gaussians,
@@ -22,6 +23,7 @@ from tightrope.posteriors import (
     preset,
     save_chain,
     scaling_from_pilot,
+    scaling_from_training,
 )
 from tightrope.rollouts import pairs
 
@@ -60,6 +62,47 @@ def test_without_a_pilot_observations_are_left_as_they_are():
     found = scaling_from_pilot(None, features=FEATURES, return_range=(0.0, 1.0))
     observations = np.array([[3.0, -1.0, 1e4]], np.float32)
     np.testing.assert_array_equal(found.inputs(observations).numpy(), observations)
+
+
+def trained(**changes):
+    given = {
+        "agent": "sac",
+        "environment": {"id": "Toy-v0"},
+        "steps": 500,
+        "episodes": 5,
+        "gamma": 0.9,
+        "return_low": -1.5,
+        "return_high": 4.25,
+        "observation_mean": np.array([1.0, -2.0, 0.5], np.float32),
+        "observation_deviation": np.array([2.0, 0.5, 1.0], np.float32),
+        "settings": {},
+        "versions": {},
+        "digests": {},
+    }
+    return TrainingRecord(**{**given, **changes})
+
+
+def test_a_training_record_gives_its_range_as_it_is_and_its_scaling():
+    found = scaling_from_training(trained())
+    assert (found.low, found.high, found.source) == (-1.5, 4.25, "training")
+    observations = np.array([[3.0, -1.0, 0.5]], np.float32)
+    np.testing.assert_array_equal(found.inputs(observations).numpy(), [[1.0, 2.0, 0.0]])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"episodes": 0, "return_low": math.inf, "return_high": -math.inf},
+        {"episodes": 0},
+        {"return_low": math.nan},
+        {"return_high": math.inf},
+        {"return_low": 4.25},
+        {"return_low": 5.0},
+    ],
+)
+def test_a_training_without_a_range_is_refused_with_the_remedy(changes):
+    with pytest.raises(InputError, match="--pilot-episodes"):
+        scaling_from_training(trained(**changes))
 
 
 def test_observations_of_the_pilot_get_mean_0_and_deviation_1():

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tightrope.environments import recipe
 from tightrope.errors import InputError
 from tightrope.rollouts import (
     PILOT_EPISODES,
@@ -16,6 +17,7 @@ from tightrope.rollouts import (
     is_recording,
     join,
     load_episodes,
+    policy_source,
     share_out,
     write_episodes,
 )
@@ -76,6 +78,69 @@ def test_a_folder_is_a_recording_and_an_existing_file_of_another_kind_is_not(tmp
     (tmp_path / "agent-v1").touch()
     assert is_recording("dataset")
     assert not is_recording("agent-v1")
+
+
+@pytest.mark.parametrize("name", ["policy.json", "policy.safetensors", "policy.zip"])
+def test_a_folder_that_training_wrote_is_not_taken_for_a_dataset(name, tmp_path):
+    (tmp_path / name).touch()
+    assert not is_recording(tmp_path)
+    assert not is_recording(str(tmp_path))
+
+
+# --- a policy and where it acts -------------------------------------------------------------------
+
+
+@pytest.fixture
+def run(tmp_path, trained):
+    """A function that writes a training folder with this environment and returns its name."""
+
+    def write(environment):
+        trained(tmp_path / "run", environment=environment)
+        return str(tmp_path / "run")
+
+    return write
+
+
+def test_a_trained_policy_brings_its_environment_and_its_record(run):
+    pendulum = recipe("Pendulum-v1")
+    folder = run(pendulum.to_json())
+    for source in (folder, f"{folder}/policy.safetensors"):
+        found = policy_source(source, None)
+        assert found.policy == Path(folder, "policy.safetensors")
+        assert found.environment == pendulum
+        assert found.record.agent == "sac"
+
+
+def test_an_environment_that_the_user_names_goes_first(run):
+    found = policy_source(run(recipe("Pendulum-v1").to_json()), "CartPole-v1")
+    assert found.environment == recipe("CartPole-v1")
+    assert found.record is not None
+
+
+def test_other_policies_need_an_environment():
+    found = policy_source("policy.py:act", "Pendulum-v1")
+    assert (found.policy, found.record) == ("policy.py:act", None)
+    with pytest.raises(InputError, match="--env"):
+        policy_source("policy.py:act", None)
+
+
+def test_a_module_that_only_a_record_names_is_not_imported_without_trust(run):
+    folder = run({**recipe("Pendulum-v1").to_json(), "id": "evil:Pendulum-v1"})
+    with pytest.raises(InputError, match="--env evil:Pendulum-v1 or --trust"):
+        policy_source(folder, None)
+    assert policy_source(folder, None, trust=True).environment.id == "evil:Pendulum-v1"
+
+
+@pytest.mark.parametrize(
+    "changes", [{"thin": 0}, {"thin": "3"}, {"id": 3}, {"suite": "casino"}, {"colour": "red"}]
+)
+def test_an_environment_that_is_no_recipe_is_an_input_error(changes, run):
+    folder = run({**recipe("Pendulum-v1").to_json(), **changes})
+    with pytest.raises(InputError, match="expected a recipe"):
+        policy_source(folder, None)
+
+
+# --- reading and writing --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("suffix", ["safetensors", "npz", "hdf5", "h5"])

@@ -62,8 +62,13 @@ def prepare(episodes: Episodes, options: Options, scaling: Scaling | None = None
     pilot = None if shares.pilot is None else pairs(shares.pilot, gamma=options.gamma, thin=thin)
     validation = pairs(shares.validation, gamma=options.gamma, thin=thin)
     test = None if shares.test is None else pairs(shares.test, gamma=options.gamma, thin=thin)
+    features = shares.validation.observations.shape[1]
+    if scaling is not None and len(scaling.mean) != features:
+        raise InputError(
+            f"expected a scaling for {features} features, found one for {len(scaling.mean)}: "
+            "its training record is of another environment"
+        )
     if scaling is None:
-        features = shares.validation.observations.shape[1]
         scaling = scaling_from_pilot(pilot, features=features, return_range=options.return_range)
     if validation.returns.min() == validation.returns.max():
         raise InputError(

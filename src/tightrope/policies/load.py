@@ -15,6 +15,7 @@ from tightrope.files import sha256
 from tightrope.policies.base import Policy
 from tightrope.policies.objects import as_policy
 from tightrope.policies.programs import ProgramPolicy
+from tightrope.policies.record import find_record, policy_file
 from tightrope.policies.sb3 import load_sb3
 from tightrope.policies.storage import load_mlp
 
@@ -22,7 +23,7 @@ __all__ = ["load_policy"]
 
 _KINDS = (
     "a Stable-Baselines3 .zip, tightrope's own .safetensors, a TorchScript .pt, a torch.export "
-    ".pt2, an .onnx file, file.py:name or package.module:name"
+    ".pt2, an .onnx file, a folder that tightrope train wrote, file.py:name or package.module:name"
 )
 
 
@@ -37,8 +38,8 @@ def load_policy(
     """The policy that `source` names, for the spaces of the environment `env`.
 
     Args:
-        source: a path, ``file.py:name``, ``package.module:name``, or a Python object
-            (:func:`tightrope.policies.as_policy`).
+        source: a path (also of a folder with a policy and its training record), ``file.py:name``,
+            ``package.module:name``, or a Python object (:func:`tightrope.policies.as_policy`).
         env: an environment built by a recipe.
         normalize: observation statistics beside an SB3 zip.
         trust: allow loading what executes code from the file.
@@ -50,6 +51,8 @@ def load_policy(
     if not isinstance(source, str | Path):
         return as_policy(source, sample=sample)
     text, path = str(source), Path(source)
+    if path.is_dir():
+        path = _in_folder(path)
     if path.suffix == ".zip":
         _require_file(path)
         return load_sb3(path, env, normalize=normalize, trust=trust, sample=sample)
@@ -67,6 +70,14 @@ def load_policy(
     if colon and module and attribute.isidentifier():
         return _from_module(module, attribute, sample)
     raise InputError(f"expected {_KINDS}, found {text!r}")
+
+
+def _in_folder(folder: Path) -> Path:
+    recorded = find_record(folder)  # also checks that the policy is the one that was trained
+    file = policy_file(folder) if recorded is None else recorded[0]
+    if file is None:
+        raise InputError(f"expected {_KINDS}, found the folder {str(folder)!r} without a policy")
+    return file
 
 
 def _require_file(path: Path) -> None:

@@ -19,7 +19,9 @@ ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "Tanh": lambda x: np.tanh(x, out=x),
     "ELU": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0.0))),
     "LeakyReLU": lambda x: np.where(x > 0, x, np.float32(1e-2) * x),
+    "CReLU": lambda x: np.maximum(np.concatenate([x, -x], axis=1), 0.0),  # twice the width
 }
+_EPSILON = np.float32(1e-5)  # of layer norm: torch's default
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,8 @@ class MLPPolicy:
         digest: SHA-256 of the files it came from.
         weights: one (inputs, outputs) matrix per layer, the output layer last.
         biases: one (outputs,) vector per layer.
-        activation: a key of ACTIVATIONS, applied after each hidden layer.
+        activation: a key of ACTIVATIONS, applied after each hidden layer; CReLU doubles the width
+            that the next layer sees.
         head: ``squashed`` (tanh, then stretched to the action's bounds; SAC, TD3), ``clipped`` to
             the bounds (PPO) or ``discrete`` (the largest logit).
         low: lower bounds of the action; empty for discrete actions.
@@ -67,6 +70,11 @@ class MLPPolicy:
         normalizer: applied to observations first, if any.
         log_std: a (weights, bias) layer on the last hidden one, or (None, constant); None for a
             deterministic policy. With it the policy samples.
+        norms: a (scale, shift) of layer norm per hidden layer, applied before the activation; empty
+            for none.
+
+    Raises:
+        InputError: the layers fit neither one another nor the action's bounds.
     """
 
     name: str
@@ -79,6 +87,7 @@ class MLPPolicy:
     high: Floats
     normalizer: Normalizer | None = None
     log_std: tuple[Floats | None, Floats] | None = None
+    norms: tuple[tuple[Floats, Floats], ...] = ()
 
     def __post_init__(self) -> None:
         if self.head not in ("squashed", "clipped", "discrete"):
@@ -87,12 +96,42 @@ class MLPPolicy:
             raise InputError(
                 f"expected an activation among {', '.join(ACTIVATIONS)}, found {self.activation!r}"
             )
+        self._check_shapes()
         outputs = self.biases[-1].shape[0]
         if self.head != "discrete" and self.low.shape != (outputs,):
             raise InputError(
                 f"expected a policy for actions of shape {self.low.shape} between {self.low} and "
                 f"{self.high}, found one with {outputs} outputs: is it for another environment?"
             )
+
+    def _check_shapes(self) -> None:
+        layers = len(self.weights)
+        if not 1 <= layers == len(self.biases):
+            raise InputError(
+                f"expected one bias for each layer, found {len(self.biases)} for {layers} layers"
+            )
+        if len(self.norms) not in (0, layers - 1):
+            raise InputError(
+                f"expected a layer norm for each of {layers - 1} hidden layers or for none, found "
+                f"{len(self.norms)}"
+            )
+        shapes = [weight.shape for weight in self.weights]
+        inputs, width = shapes[0][0] if shapes[0] else 0, 0
+        for index, shape in enumerate(shapes):
+            if index:
+                inputs = width * (2 if self.activation == "CReLU" else 1)
+            width = shape[-1] if shape else 0
+            _require(f"{index}.weight", shape, (inputs, width))
+            _require(f"{index}.bias", self.biases[index].shape, (width,))
+            if self.norms and index < layers - 1:
+                scale, shift = self.norms[index]
+                _require(f"{index}.norm.weight", scale.shape, (width,))
+                _require(f"{index}.norm.bias", shift.shape, (width,))
+        if self.log_std is not None and self.head != "discrete":
+            weight_or_none, spread = self.log_std
+            _require("log_std.bias", spread.shape, (width,))
+            if weight_or_none is not None:
+                _require("log_std.weight", weight_or_none.shape, (inputs, width))
 
     @property
     def deterministic(self) -> bool:
@@ -108,8 +147,14 @@ class MLPPolicy:
         """Actions for a block of observations."""
         hidden = observations if self.normalizer is None else self.normalizer(observations)
         activate = ACTIVATIONS[self.activation]
-        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
-            hidden = activate(hidden @ weight + bias)  # (batch, width)
+        for index, (weight, bias) in enumerate(
+            zip(self.weights[:-1], self.biases[:-1], strict=True)
+        ):
+            hidden = hidden @ weight  # (batch, width)
+            hidden += bias
+            if self.norms:
+                _normalize(hidden, *self.norms[index])
+            hidden = activate(hidden)
         output = hidden @ self.weights[-1] + self.biases[-1]  # (batch, actions)
         if self.head == "discrete":
             if self.log_std is not None:  # Gumbel trick on uniforms made from the normals
@@ -130,6 +175,21 @@ class MLPPolicy:
         return (
             f"MLPPolicy({self.name}, {' x '.join(map(str, sizes))}, {self.activation}, {self.head})"
         )
+
+
+def _normalize(hidden: Floats, scale: Floats, shift: Floats) -> None:
+    """Layer norm in place, as torch.nn.LayerNorm; each row's sums are its own."""
+    width = np.float32(hidden.shape[1])
+    hidden -= np.add.reduce(hidden, axis=1, keepdims=True) / width
+    variance = np.einsum("ij,ij->i", hidden, hidden) / width  # (batch,), biased
+    hidden /= np.sqrt(variance + _EPSILON)[:, None]
+    hidden *= scale
+    hidden += shift
+
+
+def _require(name: str, found: tuple[int, ...], expected: tuple[int, ...]) -> None:
+    if found != expected:
+        raise InputError(f"expected {name} of shape {expected}, found {found}")
 
 
 def _uniform(noise: Floats) -> NDArray[np.float64]:

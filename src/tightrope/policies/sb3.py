@@ -2,8 +2,8 @@
 
 An SB3 zip holds a JSON file `data`, whose larger values are pickles, and weights. Unpickling
 runs code, so the default path reads only plain JSON values and the weights (`weights_only`), and
-rebuilds the multilayer-perceptron policies of PPO, A2C, SAC, TD3 and DDPG. Everything else needs
-`trust=True`, which hands the file to SB3 itself.
+rebuilds the multilayer-perceptron policies of PPO, A2C, SAC, TD3 and DDPG, and those of our own
+agents. Everything else needs `trust=True`, which hands the file to SB3 itself.
 """
 
 import importlib
@@ -30,7 +30,9 @@ _TRUST = "pass --trust if you trust the file's author, since loading it then exe
 _HARMLESS = {
     *("net_arch", "activation_fn", "use_sde", "log_std_init", "ortho_init", "n_critics"),
     *("share_features_extractor", "optimizer_class", "optimizer_kwargs", "normalize_images"),
+    "critics",
 }
+_OUR_MODULE = "tightrope.agents.policies"  # SACPolicy, REDQPolicy and PPOPolicy
 
 
 def load_sb3(path: Path, env: Any, *, normalize: Path | None, trust: bool, sample: bool) -> Policy:
@@ -45,12 +47,14 @@ def load_sb3(path: Path, env: Any, *, normalize: Path | None, trust: bool, sampl
     digest = sha256(path) if normalize is None else sha256(path, normalize)
     if trust:
         name = _algorithm(data)
-        if name not in _ALGORITHMS:
+        if name not in (*_ALGORITHMS, "REDQ"):
             raise InputError(
                 f"expected a policy of {', '.join(_ALGORITHMS)}, found another in {path.name}: "
                 "give it as file.py:name"
             )
-        model = getattr(importlib.import_module("stable_baselines3"), name).load(path, device="cpu")
+        # By name, when it is needed: agents make policies, and no policy depends on an agent.
+        home = "tightrope.agents" if name == "REDQ" else "stable_baselines3"
+        model = getattr(importlib.import_module(home), name).load(path, device="cpu")
         return PredictPolicy(model.policy, f"{path.name} ({name})", digest, not sample, normalizer)
     features = env.observation_space.shape
     if normalizer is not None and normalizer.mean.shape != features:
@@ -59,10 +63,12 @@ def load_sb3(path: Path, env: Any, *, normalize: Path | None, trust: bool, sampl
             f"{normalizer.mean.shape} in {normalize}"
         )
     activation = _activation(path, data)
-    layers, head, log_std = _actor(path, state)
+    ours = _policy_module(data) == _OUR_MODULE
     try:
+        layers, norms, head, log_std = _actor(path, state, ours=ours)
         weights = tuple(np.ascontiguousarray(state[f"{name}.weight"].T) for name in layers)
         biases = tuple(state[f"{name}.bias"] for name in layers)
+        scales = tuple((state[f"{name}.weight"], state[f"{name}.bias"]) for name in norms)
     except KeyError as error:
         raise InputError(f"expected the weights {error} in {path.name}, found none") from None
     low, high = _bounds(path, env, head, len(biases[-1]))
@@ -79,6 +85,7 @@ def load_sb3(path: Path, env: Any, *, normalize: Path | None, trust: bool, sampl
         high=high,
         normalizer=normalizer,
         log_std=log_std if sample else None,
+        norms=scales,
     )
 
 
@@ -118,6 +125,8 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _algorithm(data: dict[str, Any]) -> str:
     """SB3's name of the algorithm; its data do not say, but they differ in what they hold."""
+    if _policy_module(data) == _OUR_MODULE and "subset" in data:
+        return "REDQ"  # otherwise like SAC
     match = re.match(r"stable_baselines3\.(\w+)\.", _policy_module(data))
     if match is not None and match.group(1).upper() in _ALGORITHMS:
         return match.group(1).upper()
@@ -148,6 +157,8 @@ def _activation(path: Path, data: dict[str, Any]) -> str:
             f"{shape}): {_TRUST}"
         )
     module = _policy_module(data)
+    if module == _OUR_MODULE:
+        return "CReLU"  # always
     if not module.startswith("stable_baselines3."):
         raise InputError(
             f"cannot rebuild {path.name} without executing it (policy class from "
@@ -165,35 +176,57 @@ def _activation(path: Path, data: dict[str, Any]) -> str:
     return name
 
 
-def _actor(path: Path, state: dict[str, Any]) -> tuple[list[str], Head, Any]:
-    """Names of the actor's linear layers in order, its head, and its spread."""
-
-    def hidden(prefix: str) -> list[str]:
-        names = [
-            n.removesuffix(".weight") for n in state if re.fullmatch(rf"{prefix}\.\d+\.weight", n)
-        ]
-        return sorted(names, key=lambda name: int(name.rpartition(".")[2]))
-
+def _actor(
+    path: Path, state: dict[str, Any], *, ours: bool
+) -> tuple[list[str], list[str], Head, Any]:
+    """Names of the actor's linear layers and layer norms in order, its head, and its spread."""
     used = [name for name in state if name.startswith(("features_extractor", "actor.features"))]
-    if used or any(np.ndim(state[n]) > 2 for n in state):
+    # Critics take no part in acting; those of REDQ are one ensemble of three-dimensional tensors.
+    acting = [name for name in state if not name.startswith(("critic.", "critic_target."))]
+    if used or any(np.ndim(state[name]) > 2 for name in acting):
         raise InputError(
             f"cannot rebuild {path.name}: it has a learned feature extractor: {_TRUST}"
         )
     if "actor.mu.weight" in state:  # SAC
-        layers = [*hidden(r"actor\.latent_pi"), "actor.mu"]
+        layers, norms = _stack(path, state, "actor.latent_pi", with_norms=ours)
         spread = state["actor.log_std.weight"].T, state["actor.log_std.bias"]
-        return layers, "squashed", spread
+        return [*layers, "actor.mu"], norms, "squashed", spread
     if "actor.mu.0.weight" in state:  # TD3, DDPG
-        return hidden(r"actor\.mu"), "squashed", None
+        layers, _ = _stack(path, state, "actor.mu", with_norms=False)
+        return layers, [], "squashed", None
     if "action_net.weight" in state:  # PPO, A2C
-        layers = [*hidden(r"mlp_extractor\.policy_net"), "action_net"]
+        layers, norms = _stack(path, state, "mlp_extractor.policy_net", with_norms=ours)
+        layers = [*layers, "action_net"]
         if "log_std" in state:
-            return layers, "clipped", (None, state["log_std"])
-        return layers, "discrete", (None, np.zeros(0, np.float32))
+            return layers, norms, "clipped", (None, state["log_std"])
+        return layers, norms, "discrete", (None, np.zeros(0, np.float32))
     raise InputError(
         f"expected the weights of a PPO, A2C, SAC, TD3 or DDPG perceptron in {path.name}, found "
         f"{sorted(state)[:4]}: {_TRUST}"
     )
+
+
+def _stack(
+    path: Path, state: dict[str, Any], prefix: str, *, with_norms: bool
+) -> tuple[list[str], list[str]]:
+    """Names of the linear layers and layer norms in a torch Sequential.
+
+    SB3 has linear layers at 0, 2, 4, ..., each followed by its activation, which has no weights;
+    our agents have linear layers at 0, 3, 6, ... and a layer norm after each.
+    """
+    weights = {name: state[name].ndim for name in state if name.startswith(f"{prefix}.")}
+    stride = 3 if with_norms else 2
+    count = sum(1 for name, ndim in weights.items() if name.endswith(".weight") and ndim == 2)
+    linear = [f"{prefix}.{stride * index}" for index in range(count)]
+    norms = [f"{prefix}.{stride * index + 1}" for index in range(count)] if with_norms else []
+    expected = {f"{name}.weight": 2 for name in linear} | {f"{name}.weight": 1 for name in norms}
+    expected |= {f"{name}.bias": 1 for name in (*linear, *norms)}
+    if weights != expected:
+        raise InputError(
+            f"cannot rebuild {path.name}: expected {', '.join(sorted(expected)) or 'no weights'} "
+            f"in its hidden layers, found {', '.join(sorted(weights)) or 'none'}: {_TRUST}"
+        )
+    return linear, norms
 
 
 def _bounds(path: Path, env: Any, head: Head, outputs: int) -> tuple[Any, Any]:

@@ -1,6 +1,8 @@
 """A perceptron policy as one .safetensors file: weights and a JSON header, nothing to unpickle."""
 
+import dataclasses
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,8 @@ def save_mlp(policy: MLPPolicy, path: Path, *, environment: str, about: str = ""
     arrays: dict[str, Any] = {"low": policy.low, "high": policy.high}
     for index, (weight, bias) in enumerate(zip(policy.weights, policy.biases, strict=True)):
         arrays[f"{index}.weight"], arrays[f"{index}.bias"] = weight, bias
+    for index, (scale, shift) in enumerate(policy.norms):
+        arrays[f"{index}.norm.weight"], arrays[f"{index}.norm.bias"] = scale, shift
     if policy.normalizer is not None:
         arrays["normalizer.mean"] = policy.normalizer.mean
         arrays["normalizer.scale"] = policy.normalizer.scale
@@ -35,7 +39,7 @@ def save_mlp(policy: MLPPolicy, path: Path, *, environment: str, about: str = ""
         arrays["log_std.bias"] = spread
         if weight_or_none is not None:
             arrays["log_std.weight"] = weight_or_none
-    header = {
+    header: dict[str, Any] = {
         "format": FORMAT,
         "name": policy.name,
         "activation": policy.activation,
@@ -43,6 +47,8 @@ def save_mlp(policy: MLPPolicy, path: Path, *, environment: str, about: str = ""
         "environment": environment,
         "about": about,
     }
+    if policy.norms:  # files without them stay as they always were
+        header["norms"] = len(policy.norms)
     metadata = {"tightrope": json.dumps(header, sort_keys=True)}
     contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     write_atomically(path, lambda temporary: save_file(contiguous, temporary, metadata=metadata))
@@ -74,7 +80,7 @@ def load_mlp(path: Path, *, sample: bool = False) -> MLPPolicy:
         with safe_open(path, framework="np") as archive:
             header = json.loads(archive.metadata()["tightrope"])
             arrays = {name: archive.get_tensor(name) for name in archive.keys()}  # noqa: SIM118
-        layers = sum(1 for name in arrays if name[0].isdigit() and name.endswith(".weight"))
+        layers = sum(1 for name in arrays if re.fullmatch(r"\d+\.weight", name))
         normalizer = None
         if "normalizer.mean" in arrays:
             clip = float(arrays["normalizer.clip"][0])
@@ -82,9 +88,7 @@ def load_mlp(path: Path, *, sample: bool = False) -> MLPPolicy:
         log_std = None
         if "log_std.bias" in arrays:
             log_std = arrays.get("log_std.weight"), arrays["log_std.bias"]
-        if sample and log_std is None:
-            raise InputError(f"{path.name} holds a deterministic policy: leave out --sample")
-        return MLPPolicy(
+        policy = MLPPolicy(
             name=header["name"],
             digest=sha256(path),
             weights=tuple(arrays[f"{index}.weight"] for index in range(layers)),
@@ -94,10 +98,22 @@ def load_mlp(path: Path, *, sample: bool = False) -> MLPPolicy:
             low=arrays["low"],
             high=arrays["high"],
             normalizer=normalizer,
-            log_std=log_std if sample else None,
+            log_std=log_std,
+            norms=_norms(header, arrays),
         )
-    except InputError:
-        raise
     except Exception as error:  # a damaged file can fail in any of these steps
         line = " ".join(str(error).split())
         raise InputError(f"{str(path)!r} is damaged or no policy: {line}") from None
+    if sample and policy.deterministic:
+        raise InputError(f"{path.name} holds a deterministic policy: leave out --sample")
+    return policy if sample else dataclasses.replace(policy, log_std=None)
+
+
+def _norms(header: dict[str, Any], arrays: dict[str, Any]) -> tuple[tuple[Any, Any], ...]:
+    """Layer norms: exactly as many as the header states, or another function would be read."""
+    stated = header.get("norms", 0)
+    found = {name for name in arrays if ".norm." in name}
+    pairs = [(f"{i}.norm.weight", f"{i}.norm.bias") for i in range(len(found) // 2)]
+    if stated != len(pairs) or found != {name for pair in pairs for name in pair}:
+        raise ValueError(f"expected {stated} layer norms, found {sorted(found) or 'none'}")
+    return tuple((arrays[weight], arrays[bias]) for weight, bias in pairs)

@@ -14,7 +14,7 @@ from tightrope.posteriors.predictor import (
     save_chain,
 )
 from tightrope.posteriors.presets import PRESETS, Preset, initial_prior, preset
-from tightrope.posteriors.scaling import Scaling, scaling_from_pilot
+from tightrope.posteriors.scaling import Scaling, scaling_from_pilot, scaling_from_training
 from tightrope.posteriors.seeds import child_seed
 
 __all__ = [
@@ -47,5 +47,6 @@ __all__ = [
     "preset",
     "save_chain",
     "scaling_from_pilot",
+    "scaling_from_training",
     "settled",
 ]

@@ -146,10 +146,16 @@ def fit(
 def pretrain(
     means: tuple[Tensor, ...], rows: Rows, seeds: Sequence[int], *, steps: int, batch: int = 128
 ) -> tuple[Tensor, ...]:
-    """Means fitted to rows by least squares without noise, one set per seed (Adam, 1e-3)."""
-    parameters = [mean.clone().requires_grad_() for mean in means]
+    """Means fitted to rows by least squares without noise, one set per seed (Adam, 1e-3).
+
+    In float64, then rounded: whoever verifies a certificate fits its first prior again. Updates
+    enlarge rounding errors, and float32 ones ended thousands of nats apart on another processor or
+    beside other members (measured; docs/formats.md).
+    """
+    parameters = [mean.to(torch.float64, copy=True).requires_grad_() for mean in means]
+    inputs, targets = rows.inputs.double(), rows.targets.double()
     # A variance of e^-30 is none: the same forward pass serves with and without noise.
-    silent = tuple(torch.full_like(mean, -30.0) for mean in means)
+    silent = tuple(torch.full_like(mean, -30.0) for mean in parameters)
     gaussians = Gaussians(tuple(parameters), silent)
     optimiser = torch.optim.Adam(parameters, lr=1e-3, fused=True)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)
@@ -157,13 +163,13 @@ def pretrain(
     batches = _Batches(len(rows), batch, noise)
     for _ in range(steps):
         picked = batches.next()
-        drawn = draw(gaussians, rows.inputs[picked], noise)
-        loss = (drawn - rows.targets[picked]).square().mean(dim=1).sum()
+        drawn = draw(gaussians, inputs[picked], noise)
+        loss = (drawn - targets[picked]).square().mean(dim=1).sum()
         optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
         schedule.step()
-    return tuple(mean.detach() for mean in parameters)
+    return tuple(mean.detach().float() for mean in parameters)
 
 
 class _Move:

@@ -8,10 +8,11 @@ import torch
 from numpy.typing import NDArray
 
 from tightrope.errors import InputError
+from tightrope.policies import TrainingRecord
 from tightrope.posteriors.fit import Rows
 from tightrope.rollouts import Pairs
 
-__all__ = ["RangeSource", "Scaling", "scaling_from_pilot"]
+__all__ = ["RangeSource", "Scaling", "scaling_from_pilot", "scaling_from_training"]
 
 RangeSource = Literal["pilot", "user", "training"]
 _WIDENING = 0.1  # of the pilot's range, on each side
@@ -110,3 +111,19 @@ def scaling_from_pilot(
         )
     margin = _WIDENING * (high - low)
     return Scaling(low - margin, high + margin, "pilot", mean, deviation)
+
+
+def scaling_from_training(record: TrainingRecord) -> Scaling:
+    """Range and scaling from a training record: as they are, since training saw many returns.
+
+    Raises:
+        InputError: no episode of the training finished, or all had the same return.
+    """
+    low, high = float(record.return_low), float(record.return_high)
+    if not (record.episodes and np.isfinite(low) and np.isfinite(high) and low < high):
+        raise InputError(
+            f"expected a return range with LO < HI in the training record, found [{low:g}, "
+            f"{high:g}] from {record.episodes} finished episodes: use --pilot-episodes N instead"
+        )
+    mean, deviation = record.observation_mean, record.observation_deviation
+    return Scaling(low, high, "training", mean, deviation)

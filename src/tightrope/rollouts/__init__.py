@@ -6,10 +6,12 @@ from tightrope.rollouts.logs import export_arrays, export_minari, import_arrays,
 from tightrope.rollouts.returns import GAMMA, Pairs, discounted_returns, first_visits, pairs
 from tightrope.rollouts.sources import (
     PILOT_EPISODES,
+    PolicySource,
     Shares,
     check_destination,
     is_recording,
     load_episodes,
+    policy_source,
     share_out,
     write_episodes,
 )
@@ -22,6 +24,7 @@ __all__ = [
     "Episode",
     "Episodes",
     "Pairs",
+    "PolicySource",
     "Shares",
     "check_destination",
     "collect",
@@ -37,6 +40,7 @@ __all__ = [
     "load",
     "load_episodes",
     "pairs",
+    "policy_source",
     "save",
     "share_out",
     "write_episodes",

@@ -1,22 +1,32 @@
-"""Recorded episodes by whatever name a user gives them; how they are shared out."""
+"""Episodes and policies by whatever name a user gives them; how episodes are shared out."""
 
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from tightrope.environments import Recipe, recipe
 from tightrope.errors import InputError
 from tightrope.files import refuse_to_overwrite
-from tightrope.policies import POLICY_FORMAT, stored_format
+from tightrope.policies import (
+    POLICY_FORMAT,
+    RECORD_FILE,
+    TrainingRecord,
+    find_record,
+    policy_file,
+    stored_format,
+)
 from tightrope.rollouts.episodes import Episodes
 from tightrope.rollouts.logs import export_arrays, import_arrays, import_minari, require_hdf5
 from tightrope.rollouts.storage import load, save
 
 __all__ = [
     "PILOT_EPISODES",
+    "PolicySource",
     "Shares",
     "check_destination",
     "is_recording",
     "load_episodes",
+    "policy_source",
     "share_out",
     "write_episodes",
 ]
@@ -42,12 +52,50 @@ class Shares:
     all_episodes: Episodes
 
 
+@dataclass(frozen=True)
+class PolicySource:
+    """What to roll out, and where.
+
+    Attributes:
+        policy: as :func:`tightrope.policies.load_policy` takes it.
+        environment: the one that the user named, or the one that the policy was trained in.
+        record: of the training, if there is one beside the policy.
+    """
+
+    policy: str | Path
+    environment: Recipe
+    record: TrainingRecord | None
+
+
+def policy_source(source: str, env: str | None, *, trust: bool = False) -> PolicySource:
+    """The policy that `source` names, in the environment `env` or that of its training record.
+
+    Raises:
+        InputError: neither names an environment, or the record is damaged or of another policy.
+    """
+    found = find_record(source)
+    policy, record = (source, None) if found is None else found
+    if env is not None:
+        return PolicySource(policy, recipe(env), record)
+    if record is None:
+        raise InputError(f"expected --env ID to roll the policy {source!r} out in, found none")
+    trained = Recipe.from_json(record.environment)
+    if ":" in trained.id and not trust:
+        raise InputError(
+            f"expected --env {trained.id} or --trust: the training record of {source!r} names an "
+            "environment whose module would be imported, which executes code"
+        )
+    return PolicySource(policy, trained, record)
+
+
 def is_recording(source: str | Path) -> bool:
     """Whether a source names recorded episodes rather than a policy."""
     path = Path(source)
     if path.suffix == ".safetensors":
         return stored_format(path) != POLICY_FORMAT
-    if path.suffix in _ARRAYS or path.is_dir():
+    if path.is_dir():  # a Minari dataset, or what training wrote
+        return policy_file(path) is None and not (path / RECORD_FILE).is_file()
+    if path.suffix in _ARRAYS:
         return True
     return not path.exists() and re.fullmatch(r"([\w-]+/)*[\w-]+-v\d+", str(source)) is not None
 

@@ -1,0 +1,541 @@
+"""Milliseconds per REDQ update and PPO steps per second against peers and the limit, in one run.
+
+    python benchmarks/agents.py [--updates 50] [--rounds 7] [--threads 2] [--skip-peers]
+
+An update of REDQ: sample 256 transitions of Hopper-v4's sizes; fit ten critics to the minimum of
+two drawn target critics; improve the actor on the mean of all ten; temperature; soft update of
+the targets. Two hidden layers of 256 with layer norm and CReLU everywhere. The sides: ours plain
+and compiled, SB3's SAC with ten critics, and the REDQ of Tianshou and of TorchRL, each as it comes
+and compiled; the limit is the time of the matrix products alone, at the speed of torch.bmm.
+
+Every side is a process of its own that answers on a pipe, all with the same number of threads;
+they take turns in short rounds, so that a machine whose speed drifts slows all alike, and a side's
+figure is its median. The peers live in a virtual environment that this script makes (--peers).
+
+What is not identical, always to the peers' advantage or as they have it: all get fused Adam, and
+random float32 data. Tianshou and SB3 fit with the squared loss, TorchRL and ours with Huber's.
+SB3 takes the minimum over all ten, in the target and for the actor. Tianshou evaluates all ten
+target critics and keeps two. TorchRL updates critics and actor from one backward pass, so its
+actor climbs the critics as they were before the update.
+"""
+
+import argparse
+import contextlib
+import functools
+import importlib.metadata
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+ENVIRONMENT = "Hopper-v4"
+OBSERVATIONS, ACTIONS = 11, 3
+WIDTH, BATCH, CRITICS, SUBSET = 256, 256, 10, 2
+LEARNING_RATE, GAMMA, TAU = 3e-4, 0.99, 0.005
+TRANSITIONS = 20_000
+ROLLOUT = 2048  # steps of PPO between two rounds of updates
+WARM_UP = 10  # updates, before the first round
+PEERS = {"tianshou": "2.0.1", "torchrl": "0.14.1"}
+# As in our own environment; Tianshou refuses some of the other pins, of packages not used here.
+PINNED = ("gymnasium==", "numpy==", "torch==")
+
+Measure = Callable[[int], float]  # so many units of work to seconds per unit
+
+
+def matrix_flops() -> float:
+    """Floating-point operations of the matrix products without which there is no update.
+
+    A layer from i to o units costs 2 * batch * i * o for its outputs, as much for the gradient
+    of its weights, and as much for that of its inputs. Critics: outputs and both gradients, but
+    none for the inputs of the first layer. Targets: outputs of the two drawn members. Actor loss:
+    outputs of all critics, no gradient of their weights, and of the first layer's inputs only
+    the actions'. Actor: outputs at the observations, with both gradients, and at the next ones.
+    CReLU doubles what the layer after it sees.
+    """
+
+    def layers(inputs: int, outputs: int) -> tuple[float, float]:
+        sizes = (inputs, WIDTH), (2 * WIDTH, WIDTH), (2 * WIDTH, outputs)
+        costs = [2.0 * BATCH * i * o for i, o in sizes]
+        return costs[0], sum(costs)
+
+    first, critic = layers(OBSERVATIONS + ACTIONS, 1)
+    actor_first, actor = layers(OBSERVATIONS, 2 * ACTIONS)
+    actions = first * ACTIONS / (OBSERVATIONS + ACTIONS)
+    fit = CRITICS * (critic + critic + critic - first)
+    targets = SUBSET * critic + actor
+    improve = CRITICS * (critic + critic - first + actions)
+    return fit + targets + improve + actor + actor + actor - actor_first
+
+
+def seconds_each(run: Callable[[int], object], count: int) -> float:
+    start = time.perf_counter()
+    run(count)
+    return (time.perf_counter() - start) / count
+
+
+def random_transitions() -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return {
+        "observation": rng.standard_normal((TRANSITIONS, OBSERVATIONS), np.float32),
+        "action": rng.uniform(-1, 1, (TRANSITIONS, ACTIONS)).astype(np.float32),
+        "reward": rng.standard_normal(TRANSITIONS, np.float32),
+        "terminated": rng.random(TRANSITIONS) < 0.01,
+        "next": rng.standard_normal((TRANSITIONS, OBSERVATIONS), np.float32),
+    }
+
+
+def bmm() -> Measure:
+    left, right = torch.randn(CRITICS, BATCH, 2 * WIDTH), torch.randn(CRITICS, 2 * WIDTH, WIDTH)
+    product = torch.empty(CRITICS, BATCH, WIDTH)
+
+    def run(count: int) -> None:
+        for _ in range(count):
+            torch.bmm(left, right, out=product)
+
+    run(WARM_UP)
+    return lambda _: min(seconds_each(run, 10) for _ in range(20))
+
+
+def sb3_updates(model: Any) -> Measure:
+    from stable_baselines3.common.logger import Logger
+
+    model.set_logger(Logger(None, []))
+    data = random_transitions()
+    for index in range(TRANSITIONS):
+        row = {name: values[index : index + 1] for name, values in data.items()}
+        transition = row["observation"], row["next"], row["action"], row["reward"]
+        model.replay_buffer.add(*transition, row["terminated"], [{}])
+    train = functools.partial(model.train, batch_size=BATCH)
+    train(WARM_UP)
+    return functools.partial(seconds_each, train)
+
+
+def ours(compiled: bool) -> Measure:
+    from tightrope.agents import REDQ, REDQPolicy
+    from tightrope.environments import recipe
+
+    # otherwise it would go on without, and we would call plain what we call compiled
+    warnings.filterwarnings("error", message="torch.compile failed")
+    env = recipe(ENVIRONMENT).make()
+    settings = {"buffer_size": TRANSITIONS, "batch_size": BATCH, "seed": 0, "device": "cpu"}
+    return sb3_updates(REDQ(REDQPolicy, env, compile=compiled, **settings))
+
+
+def sb3_sac() -> Measure:
+    from stable_baselines3 import SAC
+
+    from tightrope.agents import SACPolicy
+    from tightrope.environments import recipe
+
+    env = recipe(ENVIRONMENT).make()
+    settings = {"buffer_size": TRANSITIONS, "batch_size": BATCH, "seed": 0, "device": "cpu"}
+    return sb3_updates(SAC(SACPolicy, env, policy_kwargs={"n_critics": CRITICS}, **settings))
+
+
+class CReLU(nn.Module):
+    """As ours, which the peers' environment does not have."""
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """(..., width) to (..., 2 width)."""
+        return torch.cat((torch.relu(inputs), torch.relu(-inputs)), dim=-1)
+
+
+class EnsembleNorm(nn.Module):
+    """One layer norm per critic; Tianshou has an ensemble of linear layers, but not of these."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(CRITICS, 1, WIDTH))
+        self.bias = nn.Parameter(torch.zeros(CRITICS, 1, WIDTH))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """(critics, batch, width), normalised over the width."""
+        return torch.addcmul(self.bias, nn.functional.layer_norm(inputs, (WIDTH,)), self.weight)
+
+
+def hidden_layers(
+    inputs: int,
+    linear: Callable[[int, int], nn.Module] = nn.Linear,
+    norm: Callable[[], nn.Module] = lambda: nn.LayerNorm(WIDTH),
+) -> list[nn.Module]:
+    first = [linear(inputs, WIDTH), norm(), CReLU()]
+    return [*first, linear(2 * WIDTH, WIDTH), norm(), CReLU()]
+
+
+def tianshou(compiled: bool) -> Measure:
+    from gymnasium.spaces import Box
+    from tianshou.algorithm.modelfree.redq import REDQ, REDQPolicy
+    from tianshou.algorithm.modelfree.sac import AutoAlpha
+    from tianshou.algorithm.optim import TorchOptimizerFactory
+    from tianshou.data import Batch, ReplayBuffer
+    from tianshou.utils.net.common import EnsembleLinear, ModuleWithVectorOutput
+    from tianshou.utils.net.continuous import ContinuousActorProbabilistic, ContinuousCritic
+    from tianshou.utils.torch_utils import policy_within_training_step
+
+    class Trunk(ModuleWithVectorOutput):
+        def __init__(self, layers: list[nn.Module]) -> None:
+            super().__init__(2 * WIDTH)
+            self.layers = nn.Sequential(*layers)
+
+        def forward(self, obs: Any, state: Any = None, info: Any = None) -> tuple[Tensor, Any]:
+            return self.layers(torch.as_tensor(obs, dtype=torch.float32)), state
+
+    linear = functools.partial(EnsembleLinear, CRITICS)
+    critic = ContinuousCritic(
+        preprocess_net=Trunk(hidden_layers(OBSERVATIONS + ACTIONS, linear, EnsembleNorm)),
+        linear_layer=linear,
+        flatten_input=False,
+    )
+    actor = ContinuousActorProbabilistic(
+        preprocess_net=Trunk(hidden_layers(OBSERVATIONS)),
+        action_shape=ACTIONS,
+        unbounded=True,
+        conditioned_sigma=True,
+    )
+    policy = REDQPolicy(actor=actor, action_space=Box(-1, 1, (ACTIONS,)))
+    adam = TorchOptimizerFactory(torch.optim.Adam, lr=LEARNING_RATE, fused=True)
+    algorithm = REDQ(
+        policy=policy,
+        policy_optim=adam,
+        critic=critic,
+        critic_optim=adam,
+        ensemble_size=CRITICS,
+        subset_size=SUBSET,
+        tau=TAU,
+        gamma=GAMMA,
+        alpha=AutoAlpha(-float(ACTIONS), 0.0, adam),
+        actor_delay=1,
+    )
+    if compiled:  # the networks: the update around them is numpy and Batch objects
+        for network in (algorithm.critic, algorithm.critic_old, policy.actor):
+            network.compile()
+    data, buffer = random_transitions(), ReplayBuffer(TRANSITIONS)
+    for index in range(TRANSITIONS):
+        row = {name: values[index] for name, values in data.items()}
+        transition = {"obs": row["observation"], "act": row["action"], "rew": row["reward"]}
+        ends = {"terminated": row["terminated"], "truncated": False}
+        buffer.add(Batch(**transition, **ends, obs_next=row["next"], info={}))
+
+    def run(count: int) -> None:
+        with policy_within_training_step(policy):
+            for _ in range(count):
+                algorithm.update(buffer, BATCH)
+
+    run(WARM_UP)
+    return functools.partial(seconds_each, run)
+
+
+def torchrl(compiled: bool) -> Measure:
+    from tensordict import TensorDict
+    from tensordict.nn import TensorDictModule
+    from torchrl.data import Bounded, LazyTensorStorage, TensorDictReplayBuffer
+    from torchrl.modules import NormalParamExtractor, ProbabilisticActor, TanhNormal, ValueOperator
+    from torchrl.objectives import REDQLoss, SoftUpdate
+
+    class Critic(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            layers = hidden_layers(OBSERVATIONS + ACTIONS)
+            self.layers = nn.Sequential(*layers, nn.Linear(2 * WIDTH, 1))
+
+        def forward(self, observations: Tensor, actions: Tensor) -> Tensor:
+            return self.layers(torch.cat((observations, actions), dim=-1))
+
+    head = nn.Linear(2 * WIDTH, 2 * ACTIONS), NormalParamExtractor()
+    parameters = TensorDictModule(
+        nn.Sequential(*hidden_layers(OBSERVATIONS), *head), ["observation"], ["loc", "scale"]
+    )
+    actor = ProbabilisticActor(
+        parameters,
+        in_keys=["loc", "scale"],
+        spec=Bounded(-torch.ones(ACTIONS), torch.ones(ACTIONS)),
+        distribution_class=TanhNormal,
+        return_log_prob=True,
+    )
+    loss = REDQLoss(
+        actor,
+        ValueOperator(Critic(), in_keys=["observation", "action"]),
+        num_qvalue_nets=CRITICS,
+        sub_sample_len=SUBSET,
+        loss_function="smooth_l1",
+    )
+    loss.make_value_estimator(gamma=GAMMA)
+    targets = SoftUpdate(loss, tau=TAU)
+    optimizer = torch.optim.Adam(loss.parameters(), lr=LEARNING_RATE, fused=True)
+    buffer = TensorDictReplayBuffer(storage=LazyTensorStorage(TRANSITIONS), batch_size=BATCH)
+    data = {name: torch.as_tensor(values) for name, values in random_transitions().items()}
+    ends = dict.fromkeys(("terminated", "done"), data["terminated"][:, None])
+    after = {"observation": data["next"], "reward": data["reward"][:, None], **ends}
+    now = {"observation": data["observation"], "action": data["action"]}
+    buffer.extend(TensorDict({**now, "next": after}, [TRANSITIONS]))
+
+    def update(batch: TensorDict) -> None:
+        losses = loss(batch)
+        (losses["loss_qvalue"] + losses["loss_actor"] + losses["loss_alpha"]).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    step = torch.compile(update) if compiled else update
+
+    def run(count: int) -> None:
+        for _ in range(count):
+            step(buffer.sample())
+            targets.step()
+
+    run(WARM_UP)
+    return functools.partial(seconds_each, run)
+
+
+def sb3_ppo() -> Measure:
+    from stable_baselines3 import PPO
+
+    from tightrope.agents import PPOPolicy
+    from tightrope.environments import recipe
+
+    def run(count: int) -> None:
+        # SB3 itself wraps the environment in a Monitor and a DummyVecEnv
+        env = recipe(ENVIRONMENT).make()
+        model = PPO(PPOPolicy, env, n_steps=ROLLOUT, batch_size=BATCH, seed=0, device="cpu")
+        model.learn(count)
+
+    run(ROLLOUT)
+    return functools.partial(seconds_each, run)
+
+
+def our_ppo() -> Measure:
+    from tightrope.agents import train
+
+    def run(count: int) -> None:
+        # SB3's learn evaluates nothing, so we take as little of it as we can: one episode at the
+        # end. Checkpoints, snapshot and log are as always.
+        least = {"evaluate_every": count, "evaluation_episodes": 1}
+        settings = {"rollout": ROLLOUT, "batch": BATCH, "threads": torch.get_num_threads()}
+        with tempfile.TemporaryDirectory() as folder:
+            train("ppo", ENVIRONMENT, Path(folder) / "run", steps=count, **least, **settings)
+
+    run(ROLLOUT)
+    return functools.partial(seconds_each, run)
+
+
+@dataclass(frozen=True)
+class Side:
+    """What is measured: how to name it, how to build it, and whose package it shows."""
+
+    label: str
+    build: Callable[[], Measure]
+    package: str
+    peer: bool = False
+
+
+SIDES = {
+    "bmm": Side("matrix products alone", bmm, "torch"),
+    "compiled": Side("tightrope REDQ, compiled", lambda: ours(True), "tightrope"),
+    "plain": Side("tightrope REDQ", lambda: ours(False), "tightrope"),
+    "sb3": Side("SB3 SAC, ten critics", sb3_sac, "stable-baselines3"),
+    "tianshou": Side("Tianshou REDQ", lambda: tianshou(False), "tianshou", peer=True),
+    "tianshou-compiled": Side(
+        "Tianshou REDQ, compiled", lambda: tianshou(True), "tianshou", peer=True
+    ),
+    "torchrl": Side("TorchRL REDQ", lambda: torchrl(False), "torchrl", peer=True),
+    "torchrl-compiled": Side("TorchRL REDQ, compiled", lambda: torchrl(True), "torchrl", peer=True),
+    "ppo-ours": Side("tightrope train ppo", our_ppo, "tightrope"),
+    "ppo-sb3": Side("SB3 PPO.learn", sb3_ppo, "stable-baselines3"),
+}
+
+
+def serve(key: str, threads: int) -> None:
+    """Build a side, then answer each number of units on stdin with its seconds per unit."""
+    answers, sys.stdout = sys.stdout, sys.stderr  # libraries print
+    warnings.filterwarnings("ignore", message=".*is out of date.*")
+    torch.set_num_threads(threads)
+    torch.manual_seed(0)
+    side = SIDES[key]
+    measure = side.build()
+    print(
+        json.dumps({"version": importlib.metadata.version(side.package)}), file=answers, flush=True
+    )
+    for line in sys.stdin:
+        print(json.dumps({"seconds": measure(int(line))}), file=answers, flush=True)
+
+
+class UnavailableError(Exception):
+    """A side that cannot be installed or run; the message is one line and says why."""
+
+
+def last_words(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return (lines or ["it ended without a word"])[-1][:200]
+
+
+class Worker:
+    """A side in its own process."""
+
+    def __init__(self, key: str, interpreter: Path, threads: int) -> None:
+        self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115
+        command = [interpreter, __file__, "--measure", key, "--threads", str(threads)]
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
+            text=True,
+            env={**os.environ, "OMP_NUM_THREADS": str(threads)},
+        )
+        self.version = self.answer()["version"]
+
+    def answer(self) -> dict[str, Any]:
+        """The next line of the process; an error with its last words when it has ended."""
+        line = self.process.stdout.readline()
+        if not line:
+            self.process.wait()
+            self.errors.seek(0)
+            raise UnavailableError(last_words(self.errors.read()))
+        return json.loads(line)
+
+    def measure(self, count: int) -> float:
+        """Seconds per unit, over so many of them."""
+        self.process.stdin.write(f"{count}\n")
+        self.process.stdin.flush()
+        return self.answer()["seconds"]
+
+    def close(self) -> None:
+        """Let the process end."""
+        self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
+        self.errors.close()
+
+
+def peer_environment(folder: Path) -> Path:
+    """The interpreter of the peers' virtual environment, made when it is not there."""
+    interpreter = folder / "bin" / "python"
+    if not interpreter.exists():
+        venv.create(folder, with_pip=True)
+    pins = (Path(__file__).parent.parent / "constraints.txt").read_text().splitlines()
+    kept = [pin for pin in pins if pin.startswith(PINNED)]
+    (folder / "constraints.txt").write_text("\n".join(kept) + "\n")
+    return interpreter
+
+
+def install(package: str, interpreter: Path) -> None:
+    """Quick when the package is there already."""
+    constraints = interpreter.parent.parent / "constraints.txt"
+    command = [interpreter, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    command += ["--constraint", constraints, f"{package}=={PEERS[package]}"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        first, _, _ = done.stderr.partition("ERROR: ")[2].partition("\n")
+        raise UnavailableError(f"pip: {first or last_words(done.stderr)}")
+
+
+@contextlib.contextmanager
+def workers(keys: list[str], threads: int, peers: Path | None) -> Iterator[dict[str, Worker]]:
+    """Those sides that run, warmed up one after the other; a line for each that does not."""
+    started: dict[str, Worker] = {}
+    try:
+        for key in keys:
+            side, interpreter = SIDES[key], Path(sys.executable)
+            print(f"preparing {side.label} ...", file=sys.stderr)
+            try:
+                if side.peer and peers is not None:
+                    interpreter = peer_environment(peers)
+                    install(side.package, interpreter)
+                started[key] = Worker(key, interpreter, threads)
+            except UnavailableError as why:
+                print(f"skipped {side.label}: {why}")
+        yield started
+    finally:
+        for worker in started.values():
+            worker.close()
+
+
+def in_turn(started: dict[str, Worker], rounds: int, count: int) -> dict[str, list[float]]:
+    """Seconds per unit of each side in each round."""
+    seconds: dict[str, list[float]] = {key: [] for key in started}
+    for _ in range(rounds):
+        for key, worker in started.items():
+            seconds[key].append(worker.measure(count))
+    return seconds
+
+
+def redq_updates(options: argparse.Namespace) -> None:
+    keys = [key for key in SIDES if not key.startswith("ppo")]
+    if options.skip_peers:
+        keys = [key for key in keys if not SIDES[key].peer]
+    with workers(keys, options.threads, options.peers) as started:
+        labels = {key: f"{SIDES[key].label} ({w.version})" for key, w in started.items()}
+        seconds = in_turn(started, options.rounds, options.updates)
+    products = 2 * CRITICS * BATCH * 2 * WIDTH * WIDTH
+    speed = products / min(seconds.pop("bmm"))
+    limit = matrix_flops() / speed
+    times = {key: statistics.median(values) for key, values in seconds.items()}
+    print(f"REDQ: median of {options.rounds} rounds of {options.updates} updates,", end=" ")
+    print(f"{options.threads} threads")
+    print(f"  {'':<36}{'ms/update':>10}{'/ compiled':>12}{'/ limit':>10}")
+    reference = times.get("compiled", float("nan"))
+    for key, value in times.items():
+        print(f"  {labels[key]:<36}{value * 1e3:10.2f}{value / reference:12.2f}", end="")
+        print(f"{value / limit:10.2f}")
+    print(f"  {labels['bmm']:<36}{limit * 1e3:10.2f}{limit / reference:12.2f}{1:10.2f}", end="")
+    print(f"   {matrix_flops() / 1e9:.2f} GFLOP at {speed / 1e9:.0f} GFLOP/s")
+    others = {key: value for key, value in times.items() if key not in ("compiled", "plain")}
+    if others:
+        fastest = min(others, key=lambda key: others[key])
+        print(
+            f"  fastest peer / ours compiled = {others[fastest] / reference:.2f} (aim 2.5)", end=""
+        )
+        print(f", {labels[fastest]}")
+    print(f"  ours compiled / limit = {reference / limit:.2f} (aim 1.5)")
+
+
+def ppo_steps_per_second(options: argparse.Namespace) -> None:
+    keys = [key for key in SIDES if key.startswith("ppo")]
+    with workers(keys, options.threads, None) as started:
+        labels = {key: f"{SIDES[key].label} ({w.version})" for key, w in started.items()}
+        seconds = in_turn(started, options.ppo_rounds, options.steps)
+    rates = {key: 1 / statistics.median(values) for key, values in seconds.items()}
+    print(f"PPO on {ENVIRONMENT}: median of {options.ppo_rounds} rounds of {options.steps:,} steps")
+    for key, rate in rates.items():
+        print(f"  {labels[key]:<36}{rate:10,.0f} steps/s")
+    if len(rates) == 2:
+        print(f"  ours / stock = {rates['ppo-ours'] / rates['ppo-sb3']:.2f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--updates", type=int, default=50, help="per round")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--steps", type=int, default=20_480, help="of PPO, per round")
+    parser.add_argument("--ppo-rounds", type=int, default=3)
+    parser.add_argument("--skip-peers", action="store_true", help="no Tianshou, no TorchRL")
+    parser.add_argument(
+        "--peers",
+        type=Path,
+        default=Path(tempfile.gettempdir()) / "tightrope-peers",
+        help="folder of the virtual environment with Tianshou and TorchRL",
+    )
+    parser.add_argument("--measure", choices=SIDES, help="be one side; used by the script itself")
+    options = parser.parse_args()
+    if options.measure:
+        serve(options.measure, options.threads)
+        return
+    redq_updates(options)
+    ppo_steps_per_second(options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""A frozen policy leaves: SB3's zip, weights without pickle, and the training record."""
+
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import cloudpickle
+import numpy as np
+from stable_baselines3.common.base_class import BaseAlgorithm
+
+from tightrope.agents import networks, policies
+from tightrope.agents.experience import Experience
+from tightrope.agents.redq import REDQ
+from tightrope.agents.settings import Settings
+from tightrope.environments import Recipe
+from tightrope.errors import InputError
+from tightrope.files import sha256
+from tightrope.policies import MLPPolicy, TrainingRecord, load_policy, save_mlp, save_record
+from tightrope.versions import library_versions
+
+__all__ = ["export"]
+
+
+def export(
+    folder: Path,
+    model: BaseAlgorithm,
+    experience: Experience,
+    *,
+    agent: str,
+    recipe: Recipe,
+    chosen: Settings,
+    seed: int,
+) -> None:
+    """Write policy.zip, policy.safetensors and policy.json to `folder`, whole or not at all.
+
+    A folder of that name, which a run that is being repeated left, is replaced.
+
+    Raises:
+        InputError: the folder cannot be written.
+    """
+    try:
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as name:
+            new = Path(name) / "new"
+            new.mkdir()
+            with _self_contained(model), (new / "policy.zip").open("wb") as stream:
+                model.save(stream)
+            frozen = load_policy(new / "policy.zip", experience, sample=True)
+            assert isinstance(frozen, MLPPolicy)  # what the zips of our agents hold
+            steps = model.num_timesteps
+            frozen = replace(frozen, name=f"{agent} on {recipe.id}, {steps:,} steps")
+            about = f"{agent}, seed {seed}"
+            save_mlp(frozen, new / "policy.safetensors", environment=recipe.id, about=about)
+            files = ("policy.safetensors", "policy.zip")
+            record = TrainingRecord(
+                agent=agent,
+                environment=recipe.to_json(),
+                steps=steps,
+                episodes=experience.episodes,
+                gamma=chosen.gamma,
+                return_low=experience.low,
+                return_high=experience.high,
+                observation_mean=experience.mean.astype(np.float32),
+                observation_deviation=experience.deviation.astype(np.float32),
+                settings={**asdict(chosen), "hidden": list(chosen.hidden), "seed": seed},
+                versions=library_versions(),
+                digests={file: sha256(new / file) for file in files},
+            )
+            save_record(record, new / "policy.json")
+            if folder.exists():
+                shutil.rmtree(folder)
+            new.rename(folder)
+    except (OSError, RuntimeError) as error:  # the latter is what torch makes of a full disk
+        line = getattr(error, "strerror", None) or " ".join(str(error).split())[:120]
+        raise InputError(f"cannot write {str(folder)!r}: {line}") from None
+
+
+@contextlib.contextmanager
+def _self_contained(model: BaseAlgorithm) -> Iterator[None]:
+    """SAC and PPO zips carry the classes of their networks: stock SB3 loads them without us."""
+    carried = [] if isinstance(model, REDQ) else [networks, policies]
+    for module in carried:
+        cloudpickle.register_pickle_by_value(module)
+    try:
+        yield
+    finally:
+        for module in carried:
+            cloudpickle.unregister_pickle_by_value(module)

@@ -1,0 +1,80 @@
+"""The folder of a run: claimed by one process, and only for the run it was begun with."""
+
+import contextlib
+import fcntl
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tightrope.agents.run import RUN_FORMAT, Run
+from tightrope.errors import InputError
+from tightrope.files import replace_atomically
+
+__all__ = ["claim"]
+
+
+@contextlib.contextmanager
+def claim(folder: Path, run: Run) -> Iterator[None]:
+    """Hold `folder` for this process; begin it with the run, or check that it is the same one.
+
+    Raises:
+        InputError: the folder holds something else, another run, or is in use.
+    """
+    path, wanted = folder / "run.json", json.loads(json.dumps(run.to_json()))
+    if not path.is_file() and _occupied(folder):
+        raise InputError(
+            f"expected a new folder or that of a run, found {str(folder)!r} with other content: "
+            "choose another --out"
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / ".lock").open("w")
+    except OSError as error:
+        raise InputError(f"cannot write into {str(folder)!r}: {error.strerror}") from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise InputError(f"another process is training in {str(folder)!r}: wait") from None
+        if path.is_file():
+            _require_same(path, wanted)
+        else:
+            text = json.dumps(wanted, indent=2) + "\n"
+            replace_atomically(path, lambda temporary: _write(temporary, text))
+        for left in folder.glob(".*.*"):  # of a process that was killed while writing
+            shutil.rmtree(left) if left.is_dir() else left.unlink()
+        yield
+
+
+def _occupied(folder: Path) -> bool:
+    if not folder.is_dir():
+        return folder.exists()
+    return any(not entry.name.startswith(".") for entry in folder.iterdir())
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text)
+
+
+def _require_same(path: Path, wanted: dict[str, Any]) -> None:
+    try:
+        found = json.loads(path.read_text())
+    except ValueError:
+        raise InputError(f"{str(path)!r} is damaged: choose another --out") from None
+    if not isinstance(found, dict) or found.get("format") != RUN_FORMAT:
+        raise InputError(f"expected the format {RUN_FORMAT} in {str(path)!r}: choose another --out")
+    for name in dict.fromkeys([*wanted, *found]):
+        ours, theirs = wanted.get(name), found.get(name)
+        if ours == theirs:
+            continue
+        if isinstance(ours, dict) and isinstance(theirs, dict):
+            keys = [
+                key for key in dict.fromkeys([*ours, *theirs]) if ours.get(key) != theirs.get(key)
+            ]
+            name, ours, theirs = f"{name}: {keys[0]}", ours.get(keys[0]), theirs.get(keys[0])
+        raise InputError(
+            f"expected the run that {str(path.parent)!r} was begun with ({name} {theirs}), found "
+            f"{ours}: give the same options and versions, or another --out"
+        )

@@ -1,0 +1,185 @@
+"""Stable-Baselines3's policies with our layers, for SAC, PPO and REDQ.
+
+SB3's `policy_kwargs` cannot say CReLU, which doubles the width that the next layer sees; so each
+policy replaces the networks that SB3 builds. Zips of SAC and PPO carry these classes with them
+(see `export`), so this module and `networks` import nothing else of tightrope.
+"""
+
+from typing import Any, cast
+
+import torch
+from gymnasium import spaces
+from stable_baselines3.common.policies import ActorCriticPolicy, BaseModel, ContinuousCritic
+from stable_baselines3.common.preprocessing import get_action_dim
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from stable_baselines3.sac.policies import Actor
+from stable_baselines3.sac.policies import SACPolicy as StockSACPolicy
+from torch import Tensor, nn
+
+from tightrope.agents.networks import CReLU, EnsembleLinear, EnsembleNorm, hidden_layers
+
+__all__ = ["CriticEnsemble", "PPOPolicy", "REDQPolicy", "SACPolicy"]
+
+HIDDEN = [256, 256]
+
+
+class LayeredActor(Actor):
+    """SAC's squashed Gaussian on our layers."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.use_sde:
+            raise ValueError("expected use_sde=False, found True: these layers do not support it")
+        actions = get_action_dim(self.action_space)
+        self.latent_pi = hidden_layers(self.features_dim, self.net_arch)
+        self.mu = nn.Linear(2 * self.net_arch[-1], actions)
+        self.log_std = nn.Linear(2 * self.net_arch[-1], actions)  # type: ignore[assignment]
+
+
+class LayeredCritic(ContinuousCritic):
+    """SAC's action-value networks on our layers."""
+
+    def __init__(self, *args: Any, net_arch: list[int], **kwargs: Any) -> None:
+        super().__init__(*args, net_arch=net_arch, **kwargs)  # type: ignore[misc]
+        inputs = self.features_extractor.features_dim + get_action_dim(self.action_space)
+        for index in range(self.n_critics):
+            layers = hidden_layers(inputs, net_arch)
+            layers.append(nn.Linear(2 * net_arch[-1], 1))
+            self.add_module(f"qf{index}", layers)
+            self.q_networks[index] = layers
+
+
+class SACPolicy(StockSACPolicy):
+    """For SB3's SAC: actor and separate critics on our layers, fused Adam."""
+
+    def __init__(
+        self,
+        observation_space: spaces.Space,
+        action_space: spaces.Box,
+        lr_schedule: Any,
+        net_arch: list[int] | dict[str, list[int]] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        kwargs["optimizer_kwargs"] = {"fused": True, **(kwargs.get("optimizer_kwargs") or {})}
+        arch = HIDDEN if net_arch is None else net_arch
+        super().__init__(observation_space, action_space, lr_schedule, arch, **kwargs)
+
+    def make_actor(self, features_extractor: BaseFeaturesExtractor | None = None) -> Actor:
+        """The actor that SB3's constructor asks for."""
+        kwargs = self._update_features_extractor(self.actor_kwargs, features_extractor)
+        return LayeredActor(**kwargs).to(self.device)
+
+    def make_critic(
+        self, features_extractor: BaseFeaturesExtractor | None = None
+    ) -> ContinuousCritic:
+        """The critics that SB3's constructor asks for, twice: the targets are made the same way."""
+        kwargs = self._update_features_extractor(self.critic_kwargs, features_extractor)
+        return LayeredCritic(**kwargs).to(self.device)
+
+
+class CriticEnsemble(BaseModel):
+    """All critics as one network: each layer is one batched product."""
+
+    def __init__(
+        self,
+        observation_space: spaces.Space,
+        action_space: spaces.Box,
+        net_arch: list[int],
+        features_extractor: BaseFeaturesExtractor,
+        features_dim: int,
+        n_critics: int,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(observation_space, action_space, features_extractor=features_extractor)
+        inputs = features_dim + get_action_dim(action_space)
+        layers: list[nn.Module] = []
+        for width in net_arch:
+            layers += [EnsembleLinear(n_critics, inputs, width), EnsembleNorm(n_critics, width)]
+            inputs = 2 * width
+        self.layers = nn.ModuleList([*layers, EnsembleLinear(n_critics, inputs, 1)])
+        self.crelu = CReLU()
+
+    def forward(
+        self,
+        observations: Tensor,
+        actions: Tensor,
+        members: Tensor | None = None,
+        *,
+        frozen: bool = False,
+    ) -> Tensor:
+        """Action values of all members, or of those drawn: (members, batch).
+
+        Args:
+            observations: (batch, features).
+            actions: (batch, actions), in [-1, 1].
+            members: indices of the members to evaluate.
+            frozen: no gradient for the critics' weights, only for the inputs.
+        """
+        hidden = torch.cat((observations, actions), dim=1)  # (batch, inputs)
+        for layer in self.layers:
+            weight, bias = cast(Tensor, layer.weight), cast(Tensor, layer.bias)
+            if frozen:
+                weight, bias = weight.detach(), bias.detach()
+            if members is not None:
+                weight, bias = weight[members], bias[members]
+            if hidden.dim() == 2:
+                hidden = hidden.expand(len(weight), *hidden.shape)  # (members, batch, inputs)
+            hidden = layer(hidden, weight, bias)
+            if isinstance(layer, EnsembleNorm):
+                hidden = self.crelu(hidden)
+        return hidden.squeeze(-1)
+
+
+class REDQPolicy(SACPolicy):
+    """For REDQ: SAC's actor, and the critics as one ensemble with one fused optimiser."""
+
+    def make_critic(self, features_extractor: BaseFeaturesExtractor | None = None) -> Any:
+        """The ensemble, or its targets."""
+        kwargs = self._update_features_extractor(self.critic_kwargs, features_extractor)
+        return CriticEnsemble(**kwargs).to(self.device)
+
+
+class LayeredExtractor(nn.Module):
+    """PPO's two separate stacks of hidden layers, in the shape that SB3 expects."""
+
+    def __init__(self, features: int, policy: list[int], value: list[int]) -> None:
+        super().__init__()
+        self.policy_net = hidden_layers(features, policy)
+        self.value_net = hidden_layers(features, value)
+        self.latent_dim_pi, self.latent_dim_vf = 2 * policy[-1], 2 * value[-1]
+
+    def forward(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """What the action and the value heads see."""
+        return self.policy_net(features), self.value_net(features)
+
+    def forward_actor(self, features: Tensor) -> Tensor:
+        """What the action head sees."""
+        return cast(Tensor, self.policy_net(features))
+
+    def forward_critic(self, features: Tensor) -> Tensor:
+        """What the value head sees."""
+        return cast(Tensor, self.value_net(features))
+
+
+class PPOPolicy(ActorCriticPolicy):
+    """For SB3's PPO: actor and state-value critic on our layers, fused Adam."""
+
+    def __init__(
+        self,
+        observation_space: spaces.Space,
+        action_space: spaces.Space,
+        lr_schedule: Any,
+        net_arch: list[int] | dict[str, list[int]] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        # SB3's own epsilon for PPO, which giving any optimizer_kwargs would lose
+        adam = {"fused": True, "eps": 1e-5}
+        kwargs["optimizer_kwargs"] = {**adam, **(kwargs.get("optimizer_kwargs") or {})}
+        arch = HIDDEN if net_arch is None else net_arch
+        super().__init__(observation_space, action_space, lr_schedule, arch, **kwargs)
+
+    def _build_mlp_extractor(self) -> None:
+        arch = self.net_arch
+        policy, value = (arch["pi"], arch["vf"]) if isinstance(arch, dict) else (arch, arch)
+        extractor = LayeredExtractor(self.features_dim, policy, value).to(self.device)
+        self.mlp_extractor = extractor  # type: ignore[assignment]

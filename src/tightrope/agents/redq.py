@@ -1,0 +1,207 @@
+"""REDQ (Chen et al., 2021, "Randomized Ensembled Double Q-Learning") as an SB3 algorithm.
+
+The critics are one batched ensemble. A target is the minimum over a random subset of target
+critics, and only these are evaluated; the actor climbs the mean of all critics. The paper this
+package is built on uses the Huber loss and one update per environment step.
+"""
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import torch
+from stable_baselines3 import SAC
+from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.utils import polyak_update
+from torch import Tensor
+from torch.nn import functional
+
+from tightrope.agents.policies import CriticEnsemble, REDQPolicy
+
+__all__ = ["REDQ", "actor_loss", "critic_loss", "draw_members", "squashed_sample"]
+
+
+class REDQ(SAC):
+    """Soft actor-critic with an ensemble of critics and randomised targets.
+
+    Args:
+        policy: :class:`REDQPolicy`, or its name in `policy_aliases`.
+        env: an environment with continuous, bounded actions.
+        critics: size of the ensemble.
+        subset: how many target critics, drawn without replacement, the minimum is taken over.
+        huber: error beyond which the critics' loss is linear; a huge one gives the squared loss.
+        compile: run the two losses through torch.compile; falls back with a warning.
+        kwargs: as for SB3's SAC; `gradient_steps` is the replay ratio.
+    """
+
+    policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"MlpPolicy": REDQPolicy}
+    critic: CriticEnsemble  # type: ignore[assignment]
+    critic_target: CriticEnsemble  # type: ignore[assignment]
+
+    def __init__(
+        self,
+        policy: str | type[REDQPolicy],
+        env: Any,
+        critics: int = 10,
+        subset: int = 2,
+        huber: float = 1.0,
+        compile: bool = False,  # noqa: A002
+        buffer_size: int = 100_000,
+        learning_starts: int = 10_000,
+        policy_kwargs: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if not 1 <= subset <= critics:
+            raise ValueError(f"expected 1 <= subset <= critics, found {subset} and {critics}")
+        self.critics, self.subset, self.huber, self.compile = critics, subset, huber, compile
+        super().__init__(
+            policy,
+            env,
+            buffer_size=buffer_size,
+            learning_starts=learning_starts,
+            policy_kwargs={**(policy_kwargs or {}), "n_critics": critics},
+            **kwargs,
+        )
+
+    def _setup_model(self) -> None:
+        super()._setup_model()
+        self._losses = _Losses(compiled=self.compile)
+
+    def train(self, gradient_steps: int, batch_size: int = 64) -> None:
+        """Update critics, actor, temperature and targets `gradient_steps` times."""
+        self.policy.set_training_mode(True)
+        optimizers: list[torch.optim.Optimizer] = [self.actor.optimizer, self.critic.optimizer]
+        if self.ent_coef_optimizer is not None:
+            optimizers.append(self.ent_coef_optimizer)
+        self._update_learning_rate(optimizers)
+        for _ in range(gradient_steps):
+            record = self._update(batch_size)
+        self._n_updates += gradient_steps
+        self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
+        for name, value in record.items():
+            self.logger.record(f"train/{name}", value.item())
+
+    def _update(self, batch_size: int) -> dict[str, Tensor]:
+        assert self.replay_buffer is not None  # for the type checker
+        batch = self.replay_buffer.sample(batch_size, env=self._vec_normalize_env)
+        observations, actions = batch.observations.float(), batch.actions
+        next_observations = batch.next_observations.float()  # MuJoCo's are in float64
+        # SB3's buffer says 0 here at a time limit: a truncated episode bootstraps.
+        bootstraps = (1 - batch.dones) * (
+            self.gamma if batch.discounts is None else batch.discounts
+        )
+        # Drawn outside the losses, so that compiled and plain ones see the same numbers.
+        noise = torch.randn((2, *actions.shape), device=self.device)  # (2, batch, actions)
+        members = draw_members(self.critics, self.subset, self.device)
+        if self.log_ent_coef is None:
+            temperature = self.ent_coef_tensor
+        else:
+            temperature = self.log_ent_coef.detach().exp()
+
+        loss = self._losses.critic(
+            *(self.critic, self.critic_target, self.actor, observations, actions),
+            *(next_observations, batch.rewards.squeeze(1), bootstraps.squeeze(1)),
+            *(noise[0], members, temperature, self.huber),
+        )
+        self.critic.optimizer.zero_grad()
+        loss.backward()
+        self.critic.optimizer.step()
+
+        policy_loss, log_prob = self._losses.actor(
+            self.critic, self.actor, observations, noise[1], temperature
+        )
+        self.actor.optimizer.zero_grad()
+        policy_loss.backward()
+        self.actor.optimizer.step()
+        record = {"critic_loss": loss, "actor_loss": policy_loss, "ent_coef": temperature}
+
+        if self.ent_coef_optimizer is not None and self.log_ent_coef is not None:
+            # As SB3 does it: the logarithm is learned and stands in for the temperature itself.
+            surplus = (log_prob + float(self.target_entropy)).detach().mean()
+            self.ent_coef_optimizer.zero_grad()
+            (-self.log_ent_coef * surplus).sum().backward()  # type: ignore[no-untyped-call]
+            self.ent_coef_optimizer.step()
+            record["entropy"] = -log_prob.mean()
+        polyak_update(self.critic.parameters(), self.critic_target.parameters(), self.tau)
+        return {name: value.detach() for name, value in record.items()}
+
+    def _excluded_save_params(self) -> list[str]:
+        return [*super()._excluded_save_params(), "_losses"]
+
+
+def squashed_sample(actor: Any, observations: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+    """Actions tanh(mean + deviation * noise) in [-1, 1] and their log-densities, (batch,)."""
+    mean, log_deviation, _ = actor.get_action_dist_params(observations)
+    raw = mean + log_deviation.exp() * noise  # (batch, actions)
+    log_normal = -0.5 * noise.square() - log_deviation - 0.5 * math.log(2 * math.pi)
+    # log(1 - tanh(x)^2) in a form that does not cancel for large x
+    log_slope = 2 * (math.log(2) - raw - functional.softplus(-2 * raw))
+    return torch.tanh(raw), (log_normal - log_slope).sum(dim=1)
+
+
+def critic_loss(
+    critic: CriticEnsemble,
+    target: CriticEnsemble,
+    actor: Any,
+    observations: Tensor,
+    actions: Tensor,
+    next_observations: Tensor,
+    rewards: Tensor,
+    bootstraps: Tensor,
+    noise: Tensor,
+    members: Tensor,
+    temperature: Tensor,
+    huber: float = 1.0,
+) -> Tensor:
+    """Sum over the critics of their mean Huber loss to one target.
+
+    Target: reward + bootstrap * (min over the drawn target critics - temperature * log-density).
+    """
+    with torch.no_grad():
+        next_actions, log_prob = squashed_sample(actor, next_observations, noise)
+        lowest = target(next_observations, next_actions, members).amin(dim=0)  # (batch,)
+        goal = rewards + bootstraps * (lowest - temperature * log_prob)
+    values = critic(observations, actions)  # (critics, batch)
+    loss = functional.huber_loss(values, goal.expand_as(values), reduction="none", delta=huber)
+    return loss.mean(dim=1).sum()
+
+
+def actor_loss(
+    critic: CriticEnsemble, actor: Any, observations: Tensor, noise: Tensor, temperature: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Mean of temperature * log-density - mean value over all critics; and the log-densities."""
+    actions, log_prob = squashed_sample(actor, observations, noise)
+    values = critic(observations, actions, frozen=True).mean(dim=0)  # (batch,)
+    return (temperature * log_prob - values).mean(), log_prob.detach()
+
+
+def draw_members(critics: int, subset: int, device: Any = None) -> Tensor:
+    """Indices of `subset` different critics, every subset equally likely."""
+    return torch.randperm(critics, device=device)[:subset]
+
+
+class _Losses:
+    """The two losses, compiled if asked and possible."""
+
+    def __init__(self, *, compiled: bool) -> None:
+        self.critic: Callable[..., Any] = _compiled(critic_loss) if compiled else critic_loss
+        self.actor: Callable[..., Any] = _compiled(actor_loss) if compiled else actor_loss
+
+
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """torch.compile, or after its first failure the function itself."""
+    fast: Callable[..., Any] | None = torch.compile(function, dynamic=False)
+
+    def call(*args: Any) -> Any:
+        nonlocal fast
+        if fast is not None:
+            try:
+                return fast(*args)
+            except Exception as error:  # no C++ compiler, or whatever the compiler raises
+                fast = None
+                line = " ".join(str(error).split())[:160]
+                warnings.warn(f"torch.compile failed, going on without it: {line}", stacklevel=2)
+        return function(*args)
+
+    return call

@@ -1,0 +1,179 @@
+"""What is trained: a specification that a folder is begun with, and the agent built from it."""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from gymnasium import spaces
+from stable_baselines3 import PPO, SAC
+from stable_baselines3.common.base_class import BaseAlgorithm
+
+from tightrope.agents.experience import Experience
+from tightrope.agents.policies import PPOPolicy, REDQPolicy, SACPolicy
+from tightrope.agents.redq import REDQ
+from tightrope.agents.settings import (
+    LEVELS,
+    PPOSettings,
+    REDQSettings,
+    SACSettings,
+    Settings,
+    settings,
+)
+from tightrope.environments import Recipe, recipe
+from tightrope.errors import InputError
+from tightrope.versions import library_versions
+
+__all__ = ["RUN_FORMAT", "Compile", "Run", "build", "specify"]
+
+Compile = Literal["auto", "always", "never"]
+
+RUN_FORMAT = "tightrope.run/1"
+_COMPILE_FROM = 20_000  # updates from which compiling pays for itself (benchmarks/README.md)
+_EVALUATIONS = 50  # in a whole run
+
+
+@dataclass(frozen=True)
+class Run:
+    """What is trained; a folder resumes only the run it was begun with.
+
+    Attributes:
+        agent: redq, sac or ppo.
+        environment: its recipe.
+        settings: hyperparameters.
+        steps: environment steps in all.
+        levels: names of snapshots and the steps at which they are taken.
+        seed: root of all randomness.
+        compile: whether REDQ's losses are compiled.
+        evaluate_every: steps between two evaluations.
+        evaluation_episodes: deterministic episodes in each.
+    """
+
+    agent: str
+    environment: Recipe
+    settings: Settings
+    steps: int
+    levels: dict[str, int]
+    seed: int
+    compile: bool
+    evaluate_every: int
+    evaluation_episodes: int
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON, with the versions that a checkpoint depends on."""
+        return {"format": RUN_FORMAT, **dataclasses.asdict(self), "versions": library_versions()}
+
+
+def specify(
+    agent: str,
+    env: str | Recipe,
+    *,
+    steps: int | None = None,
+    levels: tuple[int, int, int] | None = None,
+    seed: int = 0,
+    compile: Compile = "auto",  # noqa: A002
+    evaluate_every: int | None = None,
+    evaluation_episodes: int = 10,
+    **overrides: Any,
+) -> Run:
+    """A checked specification; what is not given is the preset `paper`.
+
+    Raises:
+        InputError: a value is outside its set.
+    """
+    chosen = settings(agent, overrides)
+    names = LEVELS[agent]
+    if levels is not None:
+        if not 0 < levels[0] < levels[1] < levels[2]:
+            raise InputError(f"--levels must be three rising numbers of steps, found {levels}")
+        names = dict(zip(names, levels, strict=True))
+    total = names["expert"] if steps is None else steps
+    every = max(total // _EVALUATIONS, 1) if evaluate_every is None else evaluate_every
+    least = {"steps": (total, 1), "seed": (seed, 0), "evaluate-every": (every, 1)}
+    for name, (value, smallest) in {
+        **least,
+        "evaluation-episodes": (evaluation_episodes, 1),
+    }.items():
+        if value < smallest:
+            raise InputError(f"--{name} must be at least {smallest}, found {value!r}")
+    reached = {name: at for name, at in names.items() if at <= total}
+    if total not in reached.values():
+        reached["final"] = total
+    compiled = False
+    if isinstance(chosen, REDQSettings):
+        updates = (total - chosen.warmup) * chosen.replay_ratio
+        compiled = compile == "always" or (compile == "auto" and updates >= _COMPILE_FROM)
+    elif compile == "always":
+        raise InputError(f"--compile always is for redq, found {agent}: that is SB3's own code")
+    return Run(
+        agent=agent,
+        environment=recipe(env),
+        settings=chosen,
+        steps=total,
+        levels=reached,
+        seed=seed,
+        compile=compiled,
+        evaluate_every=every,
+        evaluation_episodes=evaluation_episodes,
+    )
+
+
+def build(run: Run) -> tuple[BaseAlgorithm, Experience]:
+    """The agent and its environment, untrained.
+
+    Raises:
+        InputError: the environment cannot be built or has the wrong kind of actions.
+    """
+    chosen = run.settings
+    env = run.environment.make()
+    actions = env.action_space
+    if run.agent != "ppo":
+        if not isinstance(actions, spaces.Box):
+            raise InputError(
+                f"expected continuous actions for {run.agent}, found {actions} in "
+                f"{run.environment.id!r}: use ppo"
+            )
+        if not actions.is_bounded():
+            raise InputError(
+                f"expected bounded actions for {run.agent}, found {actions} in "
+                f"{run.environment.id!r}: use ppo"
+            )
+    experience = Experience(env, seed=run.seed, gamma=chosen.gamma)
+    shared: dict[str, Any] = {
+        "learning_rate": chosen.learning_rate,
+        "batch_size": chosen.batch,
+        "gamma": chosen.gamma,
+        "policy_kwargs": {"net_arch": list(chosen.hidden)},
+        "seed": run.seed,
+        "device": "cpu",
+    }
+    if isinstance(chosen, SACSettings):
+        shared |= {
+            "tau": chosen.tau,
+            "buffer_size": chosen.buffer,
+            "learning_starts": chosen.warmup,
+            "gradient_steps": chosen.replay_ratio,
+        }
+    if isinstance(chosen, REDQSettings):
+        shared |= {"critics": chosen.critics, "subset": chosen.subset}
+        shared |= {"huber": chosen.huber, "compile": run.compile}
+        return REDQ(REDQPolicy, experience, **shared), experience
+    if isinstance(chosen, SACSettings):
+        return SAC(SACPolicy, experience, **shared), experience
+    assert isinstance(chosen, PPOSettings)
+    if chosen.rollout % chosen.batch:
+        raise InputError(
+            f"--rollout must be a multiple of --batch {chosen.batch}, found {chosen.rollout}"
+        )
+    model = PPO(
+        PPOPolicy,
+        experience,
+        n_steps=chosen.rollout,
+        n_epochs=chosen.epochs,
+        gae_lambda=chosen.gae_lambda,
+        clip_range=chosen.clip,
+        ent_coef=chosen.entropy_weight,
+        vf_coef=chosen.value_weight,
+        max_grad_norm=chosen.gradient_norm,
+        **shared,
+    )
+    return model, experience

@@ -1,0 +1,246 @@
+"""Train an agent: snapshots at the paper's levels, a log, and checkpoints to resume from.
+
+Off-policy runs write checkpoints between episodes, and every episode starts from a seed of its
+own; so a resumed run is the run that was interrupted, bit for bit. PPO updates in the middle of
+episodes; a resumed PPO run begins a new episode there.
+"""
+
+import shutil
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.logger import Logger
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+
+from tightrope.agents.checkpoint import load_checkpoint, restore, save_checkpoint
+from tightrope.agents.experience import Experience
+from tightrope.agents.export import export
+from tightrope.agents.folder import claim
+from tightrope.agents.log import Log
+from tightrope.agents.run import Run, build, specify
+from tightrope.environments import Recipe
+from tightrope.errors import InputError
+from tightrope.progress import progress_bar
+
+__all__ = ["TrainingInterruptedError", "evaluate", "train"]
+
+_ROWS = 200  # of the log in a whole run
+_TAG = 0xE7A1  # keeps the seeds of evaluation episodes apart from those of training
+# Names that SB3's agents give to what the log has columns for.
+_NAMES = {
+    "critic_loss": ("train/critic_loss", "train/value_loss"),
+    "actor_loss": ("train/actor_loss", "train/policy_gradient_loss"),
+    "temperature": ("train/ent_coef",),
+    "entropy": ("train/entropy",),
+}
+
+
+class TrainingInterruptedError(InputError):
+    """Ctrl-C: the run can be resumed."""
+
+    interrupted = True
+
+
+def train(
+    agent: str,
+    env: str | Recipe,
+    out: str | Path,
+    *,
+    threads: int | None = None,
+    checkpoint_every: int = 10_000,
+    progress: bool = False,
+    **options: Any,
+) -> dict[str, Path]:
+    """Train, or go on where the same call was interrupted; returns the folder of each snapshot.
+
+    Args:
+        agent: redq, sac or ppo.
+        env: id of the environment.
+        out: folder of the run.
+        threads: of torch; by default all cores for REDQ, one for the small networks of the others.
+        checkpoint_every: steps after which a checkpoint is due; off-policy agents write it at the
+            end of the episode.
+        progress: show a bar on standard error.
+        options: as for :func:`tightrope.agents.specify`.
+
+    Raises:
+        InputError: an argument is wrong, `out` holds something else, or the disk is full.
+        TrainingInterruptedError: by Ctrl-C.
+    """
+    run = specify(agent, env, **options)
+    for name, value in (("threads", threads), ("checkpoint-every", checkpoint_every)):
+        if value is not None and value < 1:
+            raise InputError(f"--{name} must be at least 1, found {value!r}")
+    if threads is not None or agent != "redq":
+        torch.set_num_threads(threads or 1)
+    model, experience = build(run)
+    with claim(Path(out), run):
+        return _Training(run, Path(out), model, experience, checkpoint_every).go(progress)
+
+
+class _Training:
+    """One process's part of a run."""
+
+    def __init__(
+        self,
+        run: Run,
+        folder: Path,
+        model: BaseAlgorithm,
+        experience: Experience,
+        checkpoint_every: int,
+    ) -> None:
+        self.run, self.folder, self.model, self.experience = run, folder, model, experience
+        self.snapshots = {name: folder / name for name in run.levels}
+        self.checkpoint, self.checkpoint_every = folder / "checkpoint.pt", checkpoint_every
+        self.row_every = max(run.steps // _ROWS, 1)
+        self.saved = self.tried = self.previous = 0  # steps: checkpoint written, tried, last visit
+        self.earlier = 0.0  # seconds before this process
+
+    def go(self, progress: bool) -> dict[str, Path]:
+        """Train to the end."""
+        run, model = self.run, self.model
+        if self.checkpoint.is_file():
+            content = load_checkpoint(self.checkpoint)
+            restore(content, model, self.experience)
+            self.saved = self.tried = self.previous = model.num_timesteps
+            self.earlier = content["seconds"]
+        elif all((path / "policy.json").is_file() for path in self.snapshots.values()):
+            return self.snapshots  # finished before
+        for name, at in run.levels.items():
+            if at > self.saved and self.snapshots[name].exists():
+                shutil.rmtree(self.snapshots[name])  # these steps are about to be taken again
+        self.begun = time.monotonic()
+        model.set_logger(Logger(None, []))
+        title = f"training {run.agent} on {run.environment.id}"
+        self.log = Log(self.folder, resume_at=self.saved)
+        with progress_bar(title, run.steps, start=self.saved, shown=progress) as self.report:
+            try:
+                model.learn(
+                    run.steps - model.num_timesteps,
+                    callback=_BetweenUpdates(self.visit),
+                    log_interval=None,  # type: ignore[arg-type]  # SB3 takes None for never
+                    reset_num_timesteps=False,
+                )
+                self.visit()
+            except KeyboardInterrupt:
+                raise TrainingInterruptedError(
+                    f"interrupted at step {model.num_timesteps:,}; the same command goes on from "
+                    f"step {self.saved:,}"
+                ) from None
+            finally:
+                self.log.close()
+        self.checkpoint.unlink(missing_ok=True)
+        return self.snapshots
+
+    def visit(self) -> None:
+        """Whatever is due; called between updates, when model, buffer and environment agree."""
+        step, run = self.model.num_timesteps, self.run
+        finished = step >= run.steps
+        if step % 50 == 0 or finished:
+            recent = [episode["r"] for episode in self.model.ep_info_buffer or ()]
+            self.report(step, f"steps, return {np.mean(recent):.0f}" if recent else "steps")
+        evaluated = self._crossed(step, run.evaluate_every) or finished
+        if evaluated or self._crossed(step, self.row_every):
+            self.log.add(self._row(step, evaluated))
+        for name, at in run.levels.items():
+            if step >= at and not self.snapshots[name].exists():
+                self._snapshot(name)
+        due = step // self.checkpoint_every > self.tried // self.checkpoint_every
+        if due and not finished and self._between_episodes():
+            self._save(step)
+        self.previous = step
+
+    def _crossed(self, step: int, every: int) -> bool:
+        return step // every > self.previous // every
+
+    def _between_episodes(self) -> bool:
+        on_policy = not isinstance(self.model, OffPolicyAlgorithm)
+        return on_policy or self.experience.between_episodes
+
+    def _seconds(self) -> float:
+        return self.earlier + time.monotonic() - self.begun
+
+    def _row(self, step: int, evaluated: bool) -> dict[str, Any]:
+        recent = list(self.model.ep_info_buffer or ())
+        values = self.model.logger.name_to_value
+        row: dict[str, Any] = {
+            "step": step,
+            "seconds": round(self._seconds(), 1),
+            "episodes": self.experience.episodes,
+            "train_return": np.mean([episode["r"] for episode in recent]) if recent else None,
+            "train_length": np.mean([episode["l"] for episode in recent]) if recent else None,
+        }
+        for column, names in _NAMES.items():
+            row[column] = next((values[name] for name in names if name in values), None)
+            if row[column] is not None and not np.isfinite(row[column]):
+                raise InputError(
+                    f"training diverged at step {step:,}: {column} is {row[column]}; lower "
+                    "--learning-rate and start anew in another --out"
+                )
+        if evaluated:
+            returns, lengths = evaluate(
+                self.model, self.run.environment, self.run.evaluation_episodes, self.run.seed
+            )
+            row |= {"eval_return": np.mean(returns), "eval_deviation": np.std(returns)}
+            row["eval_length"] = np.mean(lengths)
+        return row
+
+    def _snapshot(self, name: str) -> None:
+        export(
+            self.snapshots[name],
+            self.model,
+            self.experience,
+            agent=self.run.agent,
+            recipe=self.run.environment,
+            chosen=self.run.settings,
+            seed=self.run.seed,
+        )
+
+    def _save(self, step: int) -> None:
+        self.tried = step
+        try:
+            save_checkpoint(self.checkpoint, self.model, self.experience, self._seconds())
+            self.saved = step
+        except InputError as error:  # a full disk, most likely
+            stands = f"the one of step {self.saved:,} stands" if self.saved else "there is none yet"
+            warnings.warn(f"no checkpoint at step {step:,} ({stands}): {error}", stacklevel=2)
+
+
+class _BetweenUpdates(BaseCallback):
+    """SB3 starts a roll-out after each round of updates."""
+
+    def __init__(self, visit: Any) -> None:
+        super().__init__()
+        self.visit = visit
+
+    def _on_rollout_start(self) -> None:
+        self.visit()
+
+    def _on_step(self) -> bool:
+        return True
+
+
+def evaluate(
+    model: BaseAlgorithm, recipe: Recipe, episodes: int, seed: int
+) -> tuple[list[float], list[int]]:
+    """Undiscounted returns and lengths of deterministic episodes, always from the same seeds."""
+    env = recipe.make()
+    returns, lengths = [], []
+    for index in range(episodes):
+        start = np.random.SeedSequence((seed, _TAG, index)).generate_state(1)[0] >> 1
+        observation, _ = env.reset(seed=int(start))
+        total, length, over = 0.0, 0, False
+        while not over:
+            action, _ = model.predict(observation, deterministic=True)
+            observation, reward, terminated, truncated, _ = env.step(action)
+            total, length, over = total + float(reward), length + 1, terminated or truncated
+        returns.append(total)
+        lengths.append(length)
+    env.close()
+    return returns, lengths

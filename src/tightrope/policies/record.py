@@ -1,0 +1,231 @@
+"""The record that training leaves beside a policy: where and how it was trained, and its returns.
+
+A folder with `policy.json` (the record), `policy.safetensors` and `policy.zip` is a policy by
+itself. Its return range and observation scaling were fixed in training, before any episode of a
+certificate existed; so such a policy needs no pilot episodes.
+"""
+
+import dataclasses
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightrope.errors import InputError
+from tightrope.files import sha256, write_atomically
+
+__all__ = [
+    "POLICY_FILES",
+    "RECORD_FILE",
+    "RECORD_FORMAT",
+    "TrainingRecord",
+    "find_record",
+    "load_record",
+    "policy_file",
+    "save_record",
+]
+
+RECORD_FORMAT = "tightrope.training/1"
+RECORD_FILE = "policy.json"
+POLICY_FILES = ("policy.safetensors", "policy.zip")  # the first that is there is the policy
+
+
+@dataclass(frozen=True, repr=False)
+class TrainingRecord:
+    """How a policy was trained, and what was seen meanwhile.
+
+    Attributes:
+        agent: what trained it: ``redq``, ``sac`` or ``ppo``.
+        environment: the environment's recipe as JSON.
+        steps: environment steps of the training.
+        episodes: finished training episodes behind the return range.
+        gamma: discount factor of these returns.
+        return_low: smallest discounted return seen in training; not finite if no episode finished.
+        return_high: largest discounted return seen in training; not finite if no episode finished.
+        observation_mean: (features,) mean of the observations in training.
+        observation_deviation: (features,) their standard deviation, positive.
+        settings: of the run: the agent's hyperparameters and the seed.
+        versions: of the libraries.
+        digests: SHA-256 of the policy's files, by name.
+
+    Raises:
+        InputError: a value is outside its set.
+    """
+
+    agent: str
+    environment: dict[str, Any]
+    steps: int
+    episodes: int
+    gamma: float
+    return_low: float
+    return_high: float
+    observation_mean: NDArray[np.float32]
+    observation_deviation: NDArray[np.float32]
+    settings: dict[str, Any]
+    versions: dict[str, str]
+    digests: dict[str, str]
+
+    def __post_init__(self) -> None:
+        _require("agent", self.agent, "a name", isinstance(self.agent, str))
+        for name in ("environment", "settings"):
+            value = getattr(self, name)
+            _require(name, value, "an object", isinstance(value, dict))
+        for name in ("versions", "digests"):
+            value = getattr(self, name)
+            texts = isinstance(value, dict) and all(isinstance(v, str) for v in value.values())
+            _require(name, value, "an object of texts", texts)
+        for name in ("steps", "episodes"):
+            value = getattr(self, name)
+            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+            whole = whole and value >= 0
+            _require(name, value, "a whole number of at least 0", whole)
+        for name in ("gamma", "return_low", "return_high"):
+            value = getattr(self, name)
+            real = isinstance(value, float | int | np.number) and not isinstance(value, bool)
+            _require(name, value, "a number", real)
+        _require("gamma", self.gamma, "in [0, 1]", 0 <= self.gamma <= 1)
+        mean, deviation = self.observation_mean, self.observation_deviation
+        for name, array in (("observation_mean", mean), ("observation_deviation", deviation)):
+            fits = array.dtype == np.float32 and array.ndim == 1 and array.shape == mean.shape
+            shown = f"{array.dtype} of shape {array.shape}"
+            _require(name, shown, "one float32 per feature", fits)
+            _require(name, "others", "finite numbers", bool(np.isfinite(array).all()))
+        _require("observation_deviation", "others", "positive", bool((deviation > 0).all()))
+
+    def mismatch(self, *, environment: dict[str, Any], gamma: float) -> str | None:
+        """Why the record's range is not for such returns, in words; None if it is.
+
+        Args:
+            environment: the recipe, as JSON, that the policy will be rolled out in.
+            gamma: discount factor of the returns to predict.
+        """
+        if environment != self.environment:
+            trained, asked = self.environment.get("id"), environment.get("id")
+            what = f"in {trained}, not {asked}" if trained != asked else f"in another {trained}"
+            return f"it was trained {what}"
+        if gamma != self.gamma:
+            return f"its returns have gamma {self.gamma:g}, not {gamma:g}"
+        return None
+
+    def __repr__(self) -> str:
+        return (
+            f"TrainingRecord({self.agent} in {self.environment.get('id')}, {self.steps:,} steps, "
+            f"{self.episodes:,} episodes, returns [{self.return_low:g}, {self.return_high:g}], "
+            f"{len(self.observation_mean)} features)"
+        )
+
+
+def save_record(record: TrainingRecord, path: Path) -> None:
+    """Write a record to a new JSON file.
+
+    Raises:
+        InputError: the file exists or cannot be written, or a setting is not for JSON.
+    """
+    content: dict[str, Any] = {"format": RECORD_FORMAT}
+    for field in dataclasses.fields(record):
+        value = getattr(record, field.name)
+        content[field.name] = value.tolist() if isinstance(value, np.ndarray) else value
+    for name in ("steps", "episodes"):
+        content[name] = int(content[name])
+    for name in ("gamma", "return_low", "return_high"):  # JSON has no infinity
+        content[name] = float(content[name]) if math.isfinite(content[name]) else None
+    try:
+        text = json.dumps(content, indent=1, allow_nan=False) + "\n"
+    except (TypeError, ValueError) as error:
+        raise InputError(f"expected a record of finite numbers and texts: {error}") from None
+
+    def write(temporary: Path) -> None:
+        temporary.write_text(text)
+
+    write_atomically(path, write)
+
+
+def load_record(path: Path) -> TrainingRecord:
+    """Read a record written by :func:`save_record`.
+
+    Raises:
+        InputError: there is no such file, it is damaged or of another format.
+    """
+    try:
+        content = json.loads(path.read_text(), parse_constant=_refuse_constant)
+        if not isinstance(content, dict) or content.pop("format", None) != RECORD_FORMAT:
+            raise ValueError(f"expected the format {RECORD_FORMAT}, found another")
+        expected = {field.name for field in dataclasses.fields(TrainingRecord)}
+        if set(content) != expected:
+            differing = ", ".join(sorted(set(content) ^ expected))
+            raise ValueError(f"expected the fields of a record, missing or unknown: {differing}")
+        for name in ("return_low", "return_high"):
+            content[name] = math.nan if content[name] is None else content[name]
+        for name in ("gamma", "return_low", "return_high"):
+            if isinstance(content[name], int):
+                content[name] = float(content[name])
+        for name in ("observation_mean", "observation_deviation"):
+            with np.errstate(over="ignore"):  # too large for float32: found not to be finite
+                content[name] = np.array(content[name], dtype=np.float32)
+        return TrainingRecord(**content)
+    except OSError as error:
+        raise InputError(f"cannot read {str(path)!r}: {error.strerror}") from None
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        line = " ".join(str(error).split())
+        raise InputError(f"{str(path)!r} is damaged or no training record: {line}") from None
+
+
+def policy_file(folder: Path) -> Path | None:
+    """The policy in a folder that training wrote, weights before the zip; None if there is none."""
+    return next((folder / name for name in POLICY_FILES if (folder / name).is_file()), None)
+
+
+def find_record(source: str | Path) -> tuple[Path, TrainingRecord] | None:
+    """The policy file that `source` means and its training record; None if it has no record.
+
+    Args:
+        source: a folder with `policy.json` and a policy, or one of POLICY_FILES in such a folder.
+
+    Raises:
+        InputError: the record is damaged, is alone, or is of another policy than the file.
+    """
+    path = Path(source)
+    if path.is_dir():
+        folder, file = path, policy_file(path)
+    elif path.name in POLICY_FILES:
+        folder, file = path.parent, path if path.is_file() else None
+    else:
+        return None
+    if not _is_record(folder / RECORD_FILE):
+        return None
+    if file is None:
+        raise InputError(
+            f"expected {' or '.join(POLICY_FILES)} beside {str(folder / RECORD_FILE)!r}, found none"
+        )
+    record = load_record(folder / RECORD_FILE)
+    if record.digests.get(file.name) != sha256(file):
+        raise InputError(
+            f"expected the policy that {str(folder / RECORD_FILE)!r} is about, found another in "
+            f"{file.name}: it was changed after training; to use it, move it away from the record"
+        )
+    return file, record
+
+
+def _is_record(path: Path) -> bool:
+    """Whether a file is there and ours, or nobody's: strangers may have a policy.json, too."""
+    if not path.is_file():
+        return False
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return True  # damaged; reading it says how
+    tag = content.get("format") if isinstance(content, dict) else None
+    return str(tag).startswith("tightrope.training/")
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"expected finite numbers, found {name}")
+
+
+def _require(name: str, found: object, expected: str, holds: bool) -> None:
+    if not holds:
+        raise InputError(f"expected {name} to be {expected}, found {str(found)[:80]}")

@@ -1,0 +1,182 @@
+"""The shared layers against plain torch modules, one network at a time."""
+
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+from stable_baselines3.common.torch_layers import FlattenExtractor
+from torch import nn
+
+from tightrope.agents.networks import CReLU, hidden_layers
+from tightrope.agents.policies import CriticEnsemble, PPOPolicy, REDQPolicy, SACPolicy
+
+OBSERVATIONS = spaces.Box(-np.inf, np.inf, (5,), np.float32)
+ACTIONS = spaces.Box(-2.0, 3.0, (2,), np.float32)
+
+
+def ensemble(members=10, widths=(16, 12), seed=0):
+    torch.manual_seed(seed)
+    critic = CriticEnsemble(
+        OBSERVATIONS, ACTIONS, list(widths), FlattenExtractor(OBSERVATIONS), 5, members
+    )
+    with torch.no_grad():  # norms that are not the identity, so that a lost one shows
+        for name, parameter in critic.named_parameters():
+            if name.split(".")[1] in ("1", "3"):
+                parameter.add_(0.3 * torch.randn_like(parameter))
+    return critic
+
+
+class SeparateCritic(nn.Module):
+    """One member, written without any of our layers."""
+
+    def __init__(self, critic, member):
+        super().__init__()
+        layers = []
+        for index, layer in enumerate(critic.layers):
+            weight, bias = layer.weight[member].detach(), layer.bias[member, 0].detach()
+            if index % 2 == 0:
+                own = nn.Linear(*weight.shape)
+                own.weight.data, own.bias.data = weight.T.clone(), bias.clone()
+            else:
+                own = nn.LayerNorm(weight.shape[-1])
+                own.weight.data, own.bias.data = weight[0].clone(), bias.clone()
+            layers.append(own)
+        self.layers = nn.ModuleList(layers)
+
+    def forward(self, observations, actions):
+        hidden = torch.cat((observations, actions), dim=1)
+        for linear, norm in zip(self.layers[:-1:2], self.layers[1::2], strict=True):
+            normed = norm(linear(hidden))
+            hidden = torch.cat((normed.clamp(min=0), (-normed).clamp(min=0)), dim=1)
+        return self.layers[-1](hidden)[:, 0]
+
+
+def batch(size=7, seed=1):
+    generator = torch.Generator().manual_seed(seed)
+    return (
+        torch.randn(size, 5, generator=generator),
+        2 * torch.rand(size, 2, generator=generator) - 1,
+        torch.randn(size, generator=generator),
+    )
+
+
+def test_crelu_is_both_rectified_signs_side_by_side():
+    x = torch.tensor([[1.0, -2.0, 0.0]])
+    assert CReLU()(x).tolist() == [[1.0, 0.0, 0.0, 0.0, 2.0, 0.0]]
+
+
+def test_hidden_layers_are_linear_norm_crelu_and_double_their_width():
+    layers = hidden_layers(5, (16, 12))
+    kinds = [type(layer) for layer in layers]
+    assert kinds == [nn.Linear, nn.LayerNorm, CReLU] * 2
+    assert layers[3].in_features == 32
+    assert layers(torch.zeros(4, 5)).shape == (4, 24)
+
+
+def test_the_norm_comes_before_the_activation():
+    """After a norm the mean over the width is the norm's shift; after CReLU it would not be."""
+    layers = hidden_layers(5, (64,))
+    seen = []
+    layers[2].register_forward_hook(lambda module, inputs, output: seen.append(inputs[0]))
+    layers(torch.randn(3, 5))
+    torch.testing.assert_close(seen[0].mean(dim=1), torch.zeros(3), atol=1e-5, rtol=0)
+
+
+def test_an_ensemble_gives_the_values_of_ten_separate_networks():
+    critic = ensemble()
+    observations, actions, _ = batch()
+    expected = [SeparateCritic(critic, m)(observations, actions) for m in range(10)]
+    torch.testing.assert_close(critic(observations, actions), torch.stack(expected))
+
+
+def test_an_ensemble_has_the_gradients_and_the_adam_step_of_ten_separate_networks():
+    critic = ensemble()
+    separate = [SeparateCritic(critic, m) for m in range(10)]
+    observations, actions, goal = batch()
+    joint = torch.optim.Adam(critic.parameters(), lr=1e-2, fused=True)
+    loss = nn.functional.huber_loss
+    sum(loss(values, goal) for values in critic(observations, actions)).backward()
+    for member, network in enumerate(separate):
+        loss(network(observations, actions), goal).backward()
+        for ours, own in zip(critic.layers, network.layers, strict=True):
+            expected = own.weight.grad.T if isinstance(own, nn.Linear) else own.weight.grad[None]
+            torch.testing.assert_close(ours.weight.grad[member], expected, atol=1e-6, rtol=1e-4)
+            torch.testing.assert_close(
+                ours.bias.grad[member, 0], own.bias.grad, atol=1e-6, rtol=1e-4
+            )
+        torch.optim.Adam(network.parameters(), lr=1e-2).step()
+    joint.step()
+    # Adam divides by the gradient's size: compare what the new weights compute.
+    expected = torch.stack([network(observations, actions) for network in separate])
+    torch.testing.assert_close(critic(observations, actions), expected, atol=1e-3, rtol=1e-3)
+
+
+def test_only_the_drawn_members_are_evaluated():
+    critic = ensemble()
+    observations, actions, _ = batch()
+    members = torch.tensor([7, 2])
+    whole = critic(observations, actions)
+    torch.testing.assert_close(critic(observations, actions, members), whole[members])
+    widths = []
+    critic.layers[0].register_forward_hook(lambda module, inputs, out: widths.append(out.shape[0]))
+    critic(observations, actions, members)
+    assert widths == [2]
+
+
+def test_frozen_critics_pass_gradients_to_the_actions_and_keep_none():
+    critic = ensemble()
+    observations, actions, _ = batch()
+    plain, frozen = actions.clone().requires_grad_(), actions.clone().requires_grad_()
+    critic(observations, plain).mean().backward()
+    critic.zero_grad()
+    critic(observations, frozen, frozen=True).mean().backward()
+    torch.testing.assert_close(frozen.grad, plain.grad)
+    assert all(parameter.grad is None for parameter in critic.parameters())
+
+
+def test_members_start_from_different_weights_in_the_range_of_torch():
+    critic = ensemble(widths=(256, 256))
+    weight = critic.layers[0].weight
+    assert weight.abs().max() <= 1 / np.sqrt(7)
+    assert weight.abs().max() > 0.99 / np.sqrt(7)
+    assert not torch.equal(weight[0], weight[1])
+
+
+@pytest.mark.parametrize("kind", [SACPolicy, REDQPolicy])
+def test_the_actor_has_the_shared_layers_and_fused_adam(kind):
+    policy = kind(OBSERVATIONS, ACTIONS, lambda _: 3e-4)
+    kinds = [type(layer) for layer in policy.actor.latent_pi]
+    assert kinds == [nn.Linear, nn.LayerNorm, CReLU] * 2
+    assert policy.actor.latent_pi[0].out_features == 256
+    assert policy.actor.mu.in_features == policy.actor.log_std.in_features == 512
+    for optimizer in (policy.actor.optimizer, policy.critic.optimizer):
+        assert optimizer.defaults["fused"]
+    actions, _ = policy.predict(np.zeros((3, 5), np.float32))
+    assert actions.shape == (3, 2)
+
+
+def test_sac_has_separate_critics_on_the_shared_layers():
+    policy = SACPolicy(OBSERVATIONS, ACTIONS, lambda _: 3e-4, n_critics=3)
+    assert len(policy.critic.q_networks) == 3
+    owned = {id(parameter) for parameter in policy.critic.parameters()}
+    for index, network in enumerate(policy.critic.q_networks):
+        assert [type(layer) for layer in network] == [nn.Linear, nn.LayerNorm, CReLU] * 2 + [
+            nn.Linear
+        ]
+        assert {id(parameter) for parameter in network.parameters()} <= owned
+        assert getattr(policy.critic, f"qf{index}") is network
+    per_network = sum(p.numel() for p in policy.critic.q_networks[0].parameters())
+    assert sum(p.numel() for p in policy.critic.parameters()) == 3 * per_network
+
+
+def test_ppo_has_two_stacks_of_the_shared_layers():
+    policy = PPOPolicy(OBSERVATIONS, ACTIONS, lambda _: 3e-4)
+    for stack in (policy.mlp_extractor.policy_net, policy.mlp_extractor.value_net):
+        assert [type(layer) for layer in stack] == [nn.Linear, nn.LayerNorm, CReLU] * 2
+    assert policy.action_net.in_features == policy.value_net.in_features == 512
+    assert policy.optimizer.defaults["eps"] == 1e-5
+
+
+def test_state_dependent_exploration_is_refused():
+    with pytest.raises(ValueError, match="expected use_sde=False"):
+        SACPolicy(OBSERVATIONS, ACTIONS, lambda _: 3e-4, use_sde=True)

@@ -1,0 +1,264 @@
+"""REDQ's update against plain computations."""
+
+import itertools
+import math
+import warnings
+from collections import Counter
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from scipy.stats import chisquare
+from stable_baselines3 import SAC
+from stable_baselines3.common.logger import Logger
+
+from tightrope.agents import REDQ, REDQPolicy, SACPolicy
+from tightrope.agents import redq as module
+from tightrope.agents.redq import actor_loss, critic_loss, draw_members, squashed_sample
+
+
+def model(**kwargs):
+    env = gym.make("Pendulum-v1")
+    defaults = {"critics": 4, "policy_kwargs": {"net_arch": [16, 16]}, "batch_size": 8, "seed": 0}
+    made = REDQ(REDQPolicy, env, **{**defaults, **kwargs})
+    made.set_logger(Logger(None, []))
+    return made
+
+
+def fill(made, *, done=0.0, timeout=False, count=32):
+    rng = np.random.default_rng(0)
+    for _ in range(count):
+        first, second = rng.normal(size=(2, 1, 3)).astype(np.float32)
+        infos = [{"TimeLimit.truncated": timeout}]
+        action = rng.uniform(-1, 1, (1, 1)).astype(np.float32)
+        reward, ended = rng.normal(size=1), np.array([done])
+        made.replay_buffer.add(first, second, action, reward, ended, infos)
+    return made
+
+
+def inputs(made, size=6):
+    generator = torch.Generator().manual_seed(3)
+
+    def draw(*shape):
+        return torch.randn(*shape, generator=generator)
+
+    return {
+        "observations": draw(size, 3),
+        "actions": draw(size, 1).tanh(),
+        "next_observations": draw(size, 3),
+        "rewards": 5 * draw(size),
+        "bootstraps": torch.full((size,), 0.99),
+        "noise": draw(size, 1),
+        "members": torch.tensor([3, 1]),
+        "temperature": torch.tensor([0.3]),
+    }
+
+
+def test_subsets_are_drawn_without_replacement_and_uniformly():
+    torch.manual_seed(0)
+    draws = Counter(tuple(sorted(draw_members(5, 2).tolist())) for _ in range(5000))
+    subsets = list(itertools.combinations(range(5), 2))
+    assert set(draws) == set(subsets)
+    assert chisquare([draws[subset] for subset in subsets]).pvalue > 1e-4
+    firsts = Counter(int(draw_members(5, 2)[0]) for _ in range(5000))
+    assert chisquare(list(firsts.values())).pvalue > 1e-4
+
+
+def test_log_densities_are_those_of_a_squashed_normal():
+    """Against torch.distributions' transformed normal."""
+    made = model()
+    observations, noise = torch.randn(9, 3), torch.randn(9, 1)
+    actions, log_prob = squashed_sample(made.actor, observations, noise)
+    mean, log_deviation, _ = made.actor.get_action_dist_params(observations)
+    normal = torch.distributions.Normal(mean.double(), log_deviation.double().exp())
+    squashed = torch.distributions.TransformedDistribution(
+        normal, torch.distributions.TanhTransform(cache_size=1)
+    )
+    raw = mean.double() + log_deviation.double().exp() * noise
+    expected = squashed.log_prob(squashed.transforms[0](raw)).sum(dim=1)
+    torch.testing.assert_close(log_prob.double(), expected, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(actions.double(), raw.tanh(), atol=1e-6, rtol=1e-6)
+
+
+def test_log_densities_stay_finite_for_saturated_actions():
+    made = model()
+    with torch.no_grad():
+        made.actor.mu.bias.fill_(50.0)
+    _, log_prob = squashed_sample(made.actor, torch.zeros(2, 3), torch.zeros(2, 1))
+    assert torch.isfinite(log_prob).all()
+
+
+def test_the_critic_loss_is_huber_to_the_smaller_of_the_two_drawn_targets():
+    made = model()
+    with torch.no_grad():  # targets that differ from the critics
+        for parameter in made.critic_target.parameters():
+            parameter.add_(0.2 * torch.randn_like(parameter))
+    given = inputs(made)
+    loss = critic_loss(made.critic, made.critic_target, made.actor, **given)
+    actions, log_prob = squashed_sample(made.actor, given["next_observations"], given["noise"])
+    targets = made.critic_target(given["next_observations"], actions).detach()
+    values, log_prob = (
+        made.critic(given["observations"], given["actions"]).detach(),
+        log_prob.detach(),
+    )
+    expected = 0.0
+    for row in range(6):
+        lowest = min(float(targets[3, row]), float(targets[1, row]))
+        goal = float(given["rewards"][row]) + 0.99 * (lowest - 0.3 * float(log_prob[row]))
+        for member in range(4):
+            error = abs(float(values[member, row]) - goal)
+            expected += (0.5 * error**2 if error <= 1 else error - 0.5) / 6
+    assert loss.item() == pytest.approx(expected, rel=1e-5)
+    assert all(p.grad is None for p in made.actor.parameters())
+
+
+def test_a_huge_threshold_makes_the_loss_square():
+    made, given = model(), inputs(model())
+    with torch.no_grad():
+        halves = critic_loss(made.critic, made.critic_target, made.actor, **given, huber=1e9)
+        linear = critic_loss(made.critic, made.critic_target, made.actor, **given, huber=1e-3)
+        actions, log_prob = squashed_sample(made.actor, given["next_observations"], given["noise"])
+        drawn = made.critic_target(given["next_observations"], actions, given["members"])
+        goal = given["rewards"] + 0.99 * (drawn.amin(dim=0) - 0.3 * log_prob)
+        errors = made.critic(given["observations"], given["actions"]) - goal
+    assert halves.item() == pytest.approx(float(0.5 * errors.square().mean(dim=1).sum()), rel=1e-5)
+    assert linear.item() == pytest.approx(1e-3 * float(errors.abs().mean(dim=1).sum()), rel=1e-2)
+
+
+def test_the_actor_climbs_the_mean_of_all_critics():
+    made, given = model(), inputs(model())
+    loss, log_prob = actor_loss(
+        made.critic, made.actor, given["observations"], given["noise"], given["temperature"]
+    )
+    actions, _ = squashed_sample(made.actor, given["observations"], given["noise"])
+    values = made.critic(given["observations"], actions).detach()
+    expected = np.mean(
+        [
+            0.3 * float(log_prob[row]) - np.mean([float(values[m, row]) for m in range(4)])
+            for row in range(6)
+        ]
+    )
+    assert loss.item() == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("done", "timeout", "bootstraps"), [(0.0, False, True), (1.0, True, True), (1.0, False, False)]
+)
+def test_targets_bootstrap_through_truncation_but_not_through_termination(
+    done, timeout, bootstraps, monkeypatch
+):
+    made = fill(model(), done=done, timeout=timeout)
+    seen = []
+    plain = module.critic_loss
+
+    def spy(*args):
+        seen.append(args[7])
+        return plain(*args)
+
+    monkeypatch.setattr(made._losses, "critic", spy)
+    made.train(1, batch_size=8)
+    expected = 0.99 if bootstraps else 0.0
+    torch.testing.assert_close(seen[0], torch.full((8,), expected))
+
+
+def test_the_target_entropy_is_minus_the_number_of_actions():
+    assert model().target_entropy == -1.0
+    assert REDQ(REDQPolicy, gym.make("Hopper-v5"), buffer_size=10).target_entropy == -3.0
+
+
+def test_the_temperature_follows_a_hand_computation():
+    """Adam's first step moves log alpha by the learning rate, against the sign of its gradient."""
+    for target in (-100.0, 100.0):  # entropy far above, and far below, its target
+        made = fill(model(target_entropy=target, learning_rate=0.01))
+        made.train(1, batch_size=8)
+        # gradient of -log_alpha * (log_prob + target): -(log_prob + target)
+        step = math.copysign(0.01, target)
+        assert made.log_ent_coef.item() == pytest.approx(step, rel=1e-4)
+
+
+def test_one_update_matches_sac_for_the_temperature_and_soft_updates_the_targets():
+    made = fill(model(tau=0.25))
+    before = [p.detach().clone() for p in made.critic_target.parameters()]
+    made.train(1, batch_size=8)
+    for old, new, source in zip(
+        before, made.critic_target.parameters(), made.critic.parameters(), strict=True
+    ):
+        torch.testing.assert_close(new, 0.75 * old + 0.25 * source)
+
+
+def test_the_replay_ratio_is_the_number_of_updates_per_step():
+    made = model(gradient_steps=3, learning_starts=10)
+    made.learn(15, log_interval=None)
+    assert made._n_updates == 15  # 3 each after steps 11 to 15
+
+
+def test_a_fixed_temperature_is_not_learned():
+    made = fill(model(ent_coef=0.2))
+    made.train(2, batch_size=8)
+    assert made.log_ent_coef is None
+    assert float(made.ent_coef_tensor) == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(("critics", "subset"), [(4, 5), (4, 0)])
+def test_a_subset_outside_the_ensemble_is_refused(critics, subset):
+    with pytest.raises(ValueError, match="1 <= subset <= critics"):
+        model(critics=critics, subset=subset)
+
+
+def test_a_saved_agent_loads_and_acts_the_same(tmp_path):
+    made = fill(model())
+    made.train(2, batch_size=8)
+    made.save(tmp_path / "redq.zip")
+    again = REDQ.load(tmp_path / "redq.zip", env=gym.make("Pendulum-v1"))
+    assert (again.critics, again.subset) == (4, 2)
+    rows = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
+    acts = [each.predict(rows, deterministic=True)[0] for each in (made, again)]
+    np.testing.assert_array_equal(*acts)
+    again.set_logger(Logger(None, []))
+    fill(again).train(1, batch_size=8)
+
+
+def test_without_a_compiler_the_update_goes_on(monkeypatch):
+    def broken(function, **_):
+        def call(*args):
+            raise RuntimeError("no C++ compiler")
+
+        return call
+
+    monkeypatch.setattr(torch, "compile", broken)
+    made, plain = fill(model(compile=True)), fill(model())
+    torch.manual_seed(1)
+    np.random.seed(1)  # noqa: NPY002  # SB3's buffer draws from it
+    with pytest.warns(UserWarning, match=r"torch\.compile failed, going on without it"):
+        made.train(2, batch_size=8)
+    torch.manual_seed(1)
+    np.random.seed(1)  # noqa: NPY002
+    plain.train(2, batch_size=8)
+    for ours, theirs in zip(made.policy.parameters(), plain.policy.parameters(), strict=True):
+        assert torch.equal(ours, theirs)
+
+
+def test_the_compiled_update_is_the_plain_one():
+    """Runs the real compiler where there is one; the fallback would only warn."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        made, plain = fill(model(compile=True)), fill(model())
+        for each in (made, plain):
+            torch.manual_seed(1)
+            np.random.seed(1)  # noqa: NPY002
+            each.train(2, batch_size=8)
+    if any("torch.compile failed" in str(warning.message) for warning in caught):
+        pytest.skip("no C++ compiler here")
+    for ours, theirs in zip(made.policy.parameters(), plain.policy.parameters(), strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-3)
+
+
+def test_sac_bootstraps_through_truncation_too():
+    """SB3's own buffer, as both agents use it."""
+    env = gym.make("Pendulum-v1")
+    sac = SAC(SACPolicy, env, buffer_size=10, policy_kwargs={"net_arch": [8, 8]})
+    row = np.zeros((1, 3), np.float32)
+    info = [{"TimeLimit.truncated": True}]
+    sac.replay_buffer.add(row, row, np.zeros((1, 1)), np.ones(1), np.array([1.0]), info)
+    assert float(sac.replay_buffer.sample(4).dones.max()) == 0.0

@@ -1,0 +1,364 @@
+"""Runs: resumed, killed, refused; all small, all real."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tightrope.agents import COLUMNS, TrainingInterruptedError, read_log, specify, train
+from tightrope.agents import train as train_function
+from tightrope.agents.checkpoint import load_checkpoint
+from tightrope.agents.experience import Experience
+from tightrope.environments import recipe
+from tightrope.errors import InputError
+from tightrope.policies import load_policy, load_record
+
+SMALL = {"hidden": (8, 8), "batch": 16, "evaluation_episodes": 1, "evaluate_every": 250}
+OFF = {**SMALL, "warmup": 40, "steps": 500, "levels": (300, 400, 900), "checkpoint_every": 100}
+PENDULUM = "Pendulum-v1"  # episodes of 200 steps
+
+
+def weights(folder):
+    with zipfile.ZipFile(folder / "policy.zip") as archive, archive.open("policy.pth") as stream:
+        return torch.load(stream, weights_only=True)
+
+
+def same(left, right):
+    return all(torch.equal(left[name], right[name]) for name in left)
+
+
+def interrupt_at(monkeypatch, step):
+    """Ctrl-C in the middle of an episode, at that step of the run."""
+    plain, count = Experience.step, [0]
+
+    def stepping(self, action):
+        count[0] += 1
+        if count[0] == step:
+            raise KeyboardInterrupt
+        return plain(self, action)
+
+    monkeypatch.setattr(Experience, "step", stepping)
+
+
+@pytest.mark.parametrize("agent", ["redq", "sac"])
+def test_a_resumed_run_is_the_run_that_was_interrupted(agent, tmp_path, monkeypatch):
+    """Bit for bit: weights, record and log."""
+    whole = train(agent, PENDULUM, tmp_path / "whole", **OFF)
+    with monkeypatch.context() as patched:
+        interrupt_at(patched, 460)
+        with pytest.raises(TrainingInterruptedError, match=r"at step 459; .* from step 400"):
+            train(agent, PENDULUM, tmp_path / "parts", **OFF)
+    assert (tmp_path / "parts" / "checkpoint.pt").is_file()
+    parts = train(agent, PENDULUM, tmp_path / "parts", **OFF)
+    assert list(whole) == list(parts) == ["starter", "intermediate", "final"]
+    for name in whole:
+        assert same(weights(whole[name]), weights(parts[name])), name
+        ours, theirs = (
+            json.loads((folder[name] / "policy.json").read_text()) for folder in (whole, parts)
+        )
+        assert {**ours, "digests": 0} == {**theirs, "digests": 0}
+    rows = [read_log(tmp_path / name / "log.csv") for name in ("whole", "parts")]
+    for ours, theirs in zip(*rows, strict=True):
+        assert {**ours, "seconds": 0} == {**theirs, "seconds": 0}
+    assert not (tmp_path / "parts" / "checkpoint.pt").exists()
+
+
+def test_training_for_longer_gives_other_weights(tmp_path):
+    """The comparison above can fail."""
+    whole = train("sac", PENDULUM, tmp_path / "whole", **OFF)
+    assert not same(weights(whole["starter"]), weights(whole["intermediate"]))
+
+
+def test_a_resumed_ppo_run_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
+    options = {**SMALL, "steps": 640, "rollout": 64, "checkpoint_every": 128}
+    with monkeypatch.context() as patched:
+        interrupt_at(patched, 300)
+        with pytest.raises(TrainingInterruptedError, match="from step 256"):
+            train("ppo", PENDULUM, tmp_path / "run", **options)
+    content = load_checkpoint(tmp_path / "run" / "checkpoint.pt")
+    assert content["counters"]["num_timesteps"] == 256
+    interrupt_at(monkeypatch, 640 - 256 + 1)  # exactly the steps that are left
+    folders = train("ppo", PENDULUM, tmp_path / "run", **options)
+    assert load_record(folders["final"] / "policy.json").steps == 640
+
+
+def test_a_finished_run_is_left_alone(tmp_path, monkeypatch):
+    train("sac", PENDULUM, tmp_path / "run", **OFF)
+    before = {p: p.stat().st_mtime_ns for p in (tmp_path / "run").rglob("policy*")}
+    interrupt_at(monkeypatch, 1)
+    train("sac", PENDULUM, tmp_path / "run", **OFF)
+    assert before == {p: p.stat().st_mtime_ns for p in (tmp_path / "run").rglob("policy*")}
+
+
+def test_snapshots_are_of_their_steps_and_carry_the_record(tmp_path):
+    folders = train("redq", PENDULUM, tmp_path / "run", **OFF)
+    for name, steps in (("starter", 300), ("intermediate", 400), ("final", 500)):
+        record = load_record(folders[name] / "policy.json")
+        assert (record.agent, record.steps, record.gamma) == ("redq", steps, 0.99)
+        assert record.episodes == steps // 200
+        assert record.return_low < record.return_high <= 0
+        assert record.settings["critics"] == 10
+        assert record.environment["id"] == PENDULUM
+
+
+def test_the_log_has_its_columns_and_evaluations(tmp_path):
+    train("redq", PENDULUM, tmp_path / "run", **OFF)
+    header = (tmp_path / "run" / "log.csv").read_text().splitlines()[0]
+    assert header == ",".join(COLUMNS)
+    rows = read_log(tmp_path / "run" / "log.csv")
+    assert [row["step"] for row in rows] == sorted({row["step"] for row in rows})
+    assert [row["step"] for row in rows if "eval_return" in row] == [250, 500]
+    assert {"critic_loss", "actor_loss", "temperature", "entropy"} <= set(rows[-1])
+    assert rows[-1]["episodes"] == 2
+    assert list((tmp_path / "run" / "tensorboard").glob("events*"))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"seed": 1}, r"seed 0\), found 1"),
+        ({"steps": 600}, r"steps 500\), found 600"),
+        ({"batch": 32}, r"settings: batch 16\), found 32"),
+    ],
+)
+def test_another_run_in_the_same_folder_is_refused_and_nothing_is_lost(
+    change, words, tmp_path, monkeypatch
+):
+    with monkeypatch.context() as patched:
+        interrupt_at(patched, 450)
+        with pytest.raises(TrainingInterruptedError):
+            train("sac", PENDULUM, tmp_path / "run", **OFF)
+    before = (tmp_path / "run" / "checkpoint.pt").read_bytes()
+    with pytest.raises(InputError, match=words):
+        train("sac", PENDULUM, tmp_path / "run", **{**OFF, **change})
+    assert (tmp_path / "run" / "checkpoint.pt").read_bytes() == before
+
+
+def test_another_agent_environment_or_version_is_refused(tmp_path):
+    train("sac", PENDULUM, tmp_path / "run", **OFF)
+    with pytest.raises(InputError, match=r"agent sac\), found redq"):
+        train("redq", PENDULUM, tmp_path / "run", **OFF)
+    with pytest.raises(InputError, match=r"environment: id Pendulum-v1\), found Mountain"):
+        train("sac", "MountainCarContinuous-v0", tmp_path / "run", **OFF)
+    path = tmp_path / "run" / "run.json"
+    content = json.loads(path.read_text())
+    content["versions"]["torch"] = "1.0"
+    path.write_text(json.dumps(content))
+    with pytest.raises(InputError, match=r"versions: torch 1\.0\), found"):
+        train("sac", PENDULUM, tmp_path / "run", **OFF)
+
+
+def test_a_folder_with_something_else_is_refused(tmp_path):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(InputError, match="with other content: choose another --out"):
+        train("sac", PENDULUM, tmp_path, **OFF)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_two_processes_do_not_train_in_one_folder(tmp_path):
+    import fcntl
+
+    folder = tmp_path / "run"
+    train("sac", PENDULUM, folder, **OFF)
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(InputError, match="another process is training"):
+            train("sac", PENDULUM, folder, **OFF)
+
+
+def test_a_damaged_checkpoint_is_named(tmp_path, monkeypatch):
+    with monkeypatch.context() as patched:
+        interrupt_at(patched, 450)
+        with pytest.raises(TrainingInterruptedError):
+            train("sac", PENDULUM, tmp_path / "run", **OFF)
+    (tmp_path / "run" / "checkpoint.pt").write_bytes(b"PK\x03\x04 not a checkpoint")
+    with pytest.raises(InputError, match="cannot read the checkpoint"):
+        train("sac", PENDULUM, tmp_path / "run", **OFF)
+
+
+def test_a_full_disk_costs_a_checkpoint_but_not_the_run(tmp_path, monkeypatch):
+    """Every second write fails half-way, as on a full disk; the last good checkpoint stands."""
+    plain, calls = torch.save, []
+
+    def failing(content, path):
+        if not isinstance(path, Path):  # SB3's own, into a zip
+            return plain(content, path)
+        calls.append(path)
+        if len(calls) % 2 == 0:
+            Path(path).write_bytes(b"half")
+            raise OSError(28, "No space left on device")
+        return plain(content, path)
+
+    monkeypatch.setattr("tightrope.agents.checkpoint.torch.save", failing)
+    with monkeypatch.context() as patched:
+        interrupt_at(patched, 490)
+        with (
+            pytest.warns(UserWarning, match=r"no checkpoint at step 400 .*step 200 stands.*space"),
+            pytest.raises(TrainingInterruptedError, match="from step 200"),
+        ):
+            train("sac", PENDULUM, tmp_path / "run", **OFF)
+    assert load_checkpoint(tmp_path / "run" / "checkpoint.pt")["counters"]["num_timesteps"] == 200
+    assert not list((tmp_path / "run").glob(".checkpoint*"))
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("mount"), reason="needs to mount a disk")
+def test_a_really_full_disk_is_survived(tmp_path):
+    """A file system of 8 MB; may be forbidden even to root."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(disk)]
+    if subprocess.run(command, capture_output=True).returncode:
+        pytest.skip("mounting is forbidden here")
+    try:
+        (disk / "ballast").write_bytes(bytes(7_500_000))
+        large = {**OFF, "hidden": (64, 64), "levels": (1000, 2000, 3000), "steps": 450}
+        with (
+            pytest.warns(UserWarning, match="no checkpoint at step .*there is none yet"),
+            pytest.raises(InputError, match="cannot write"),  # the snapshot at the end
+        ):
+            train("redq", PENDULUM, disk / "run", **large)
+        assert not list((disk / "run").glob(".*.*"))
+        (disk / "ballast").unlink()
+        assert (train("redq", PENDULUM, disk / "run", **large)["final"] / "policy.zip").is_file()
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+KILLED = """
+import sys
+from tightrope.agents import train
+train("sac", "InvertedPendulum-v5", sys.argv[1], hidden=(8, 8), batch=16, warmup=40, steps=100_000,
+      evaluation_episodes=1, evaluate_every=1_000_000, checkpoint_every=20)
+"""
+
+
+def test_a_kill_at_any_moment_leaves_a_readable_checkpoint(tmp_path):
+    """Checkpoints all the time, and SIGKILL at random moments: often while one is written."""
+    rng = np.random.default_rng(0)
+    folder, reached, left = tmp_path / "run", 0, 0
+    for _ in range(4):
+        process = subprocess.Popen([sys.executable, "-c", KILLED, str(folder)])
+        before = reached
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            time.sleep(0.05)
+            if process.poll() is not None:
+                raise AssertionError("the run ended by itself")
+            if (folder / "checkpoint.pt").is_file() and (
+                load_checkpoint(folder / "checkpoint.pt")["counters"]["num_timesteps"] > before
+            ):
+                break
+        time.sleep(rng.uniform(0, 0.3))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        left += len(list(folder.glob(".checkpoint*")))
+        reached = load_checkpoint(folder / "checkpoint.pt")["counters"]["num_timesteps"]
+        assert reached > before  # it went on from where the last one was
+    assert not (folder / "starter").exists()
+
+
+@pytest.mark.parametrize("agent", ["redq", "sac", "ppo"])
+def test_the_weights_without_pickle_act_as_the_zip_does(agent, tmp_path):
+    """policy.safetensors in numpy against SB3's own predict, on the same observations."""
+    options = {**SMALL, "steps": 256, "rollout": 128} if agent == "ppo" else OFF
+    folder = list(train(agent, "InvertedPendulum-v5", tmp_path / "run", **options).values())[-1]
+    env = recipe("InvertedPendulum-v5").make()
+    rows = np.random.default_rng(0).normal(size=(8, 4)).astype(np.float32)
+    frozen = load_policy(folder / "policy.safetensors", env)
+    from stable_baselines3 import PPO, SAC
+
+    from tightrope.agents import REDQ
+
+    stock = {"redq": REDQ, "sac": SAC, "ppo": PPO}[agent].load(folder / "policy.zip", env=env)
+    expected, _ = stock.predict(rows, deterministic=True)
+    ours = frozen.act(rows, np.zeros((8, 0), np.float32))
+    np.testing.assert_allclose(ours, expected, atol=1e-5)
+    sampled = load_policy(folder / "policy.safetensors", env, sample=True)
+    assert sampled.noise_size == 1
+
+
+WITHOUT_US = """
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "tightrope":
+            raise ImportError("tightrope is not installed here")
+sys.meta_path.insert(0, Absent())
+import numpy as np
+import stable_baselines3
+model = getattr(stable_baselines3, sys.argv[1].upper()).load(sys.argv[2])
+rows = np.linspace(-1, 1, 32, dtype=np.float32).reshape(8, 4)
+print(model.predict(rows, deterministic=True)[0].ravel().tolist())
+"""
+
+
+@pytest.mark.parametrize("agent", ["sac", "ppo"])
+def test_stock_sb3_loads_the_zips_without_our_package(agent, tmp_path):
+    options = {**SMALL, "steps": 256, "rollout": 128} if agent == "ppo" else OFF
+    folder = list(train(agent, "InvertedPendulum-v5", tmp_path / "run", **options).values())[-1]
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_US, agent, str(folder / "policy.zip")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    env = recipe("InvertedPendulum-v5").make()
+    rows = np.linspace(-1, 1, 32, dtype=np.float32).reshape(8, 4)
+    ours = load_policy(folder, env).act(rows, np.zeros((8, 0), np.float32))
+    np.testing.assert_allclose(json.loads(done.stdout), ours.ravel(), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("agent", "env", "options", "words"),
+    [
+        ("a2c", PENDULUM, {}, "expected an agent among redq, sac, ppo, found 'a2c'"),
+        ("sac", "CartPole-v1", {}, "expected continuous actions for sac"),
+        ("redq", "CartPole-v1", {}, "expected continuous actions for redq"),
+        ("redq", "Pendulum-v9", {}, "expected the id of an environment"),
+        ("redq", PENDULUM, {"steps": 0}, "--steps must be at least 1"),
+        ("redq", PENDULUM, {"seed": -1}, "--seed must be at least 0"),
+        ("redq", PENDULUM, {"levels": (3, 2, 1)}, "--levels must be three rising"),
+        ("redq", PENDULUM, {"subset": 11}, "--subset must be at most --critics 10"),
+        ("redq", PENDULUM, {"gamma": 1.5}, r"--gamma must be in \[0, 1\]"),
+        ("redq", PENDULUM, {"learning_rate": 0.0}, "--learning-rate must be"),
+        ("redq", PENDULUM, {"hidden": (0,)}, "--hidden must be"),
+        ("redq", PENDULUM, {"batch": 2.5}, "--batch must be a whole number"),
+        ("sac", PENDULUM, {"critics": 5}, r"expected settings of sac .*, found --critics"),
+        ("sac", PENDULUM, {"compile": "always"}, "--compile always is for redq"),
+        ("ppo", PENDULUM, {"warmup": 5}, "found --warmup"),
+        ("ppo", PENDULUM, {"rollout": 100}, "--rollout must be a multiple of --batch 256"),
+        ("ppo", PENDULUM, {"threads": 0}, "--threads must be at least 1"),
+        ("ppo", PENDULUM, {"checkpoint_every": 0}, "--checkpoint-every must be at least 1"),
+    ],
+)
+def test_wrong_input_is_refused_before_anything_is_written(agent, env, options, words, tmp_path):
+    with pytest.raises(InputError, match=words):
+        train_function(agent, env, tmp_path / "run", **options)
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_preset_is_the_papers_table():
+    redq, sac, ppo = (specify(agent, "Hopper-v4") for agent in ("redq", "sac", "ppo"))
+    assert redq.levels == {"starter": 100_000, "intermediate": 200_000, "expert": 300_000}
+    assert sac.levels == {"starter": 50_000, "intermediate": 100_000, "expert": 1_000_000}
+    assert ppo.levels == {"starter": 1_000_000, "intermediate": 3_000_000, "expert": 5_000_000}
+    for run in (redq, sac, ppo):
+        assert run.steps == run.levels["expert"]
+        chosen = run.settings
+        assert (chosen.gamma, chosen.hidden) == (0.99, (256, 256))
+        assert (chosen.learning_rate, chosen.batch) == (3e-4, 256)
+    assert (redq.settings.critics, redq.settings.subset) == (10, 2)
+    assert (redq.settings.buffer, redq.settings.warmup) == (100_000, 10_000)
+    assert redq.settings.tau == sac.settings.tau == 5e-3
+    assert redq.settings.replay_ratio == 1
+    assert redq.compile
+    assert not specify("redq", "Hopper-v4", steps=20_000).compile

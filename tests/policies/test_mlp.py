@@ -1,0 +1,153 @@
+"""The perceptron in numpy is torch's function, layer norm and CReLU included."""
+
+import dataclasses
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from tightrope.errors import InputError
+from tightrope.policies import BLOCK, MLPPolicy, rows_are_stable
+
+RNG = np.random.default_rng(0)
+OBSERVATIONS = RNG.normal(0, 2, (BLOCK, 5)).astype(np.float32)
+NO_NOISE = np.zeros((BLOCK, 0), np.float32)
+
+
+class CReLU(nn.Module):
+    """Written out, independently of the package."""
+
+    def forward(self, inputs):
+        return torch.cat([torch.relu(inputs), torch.relu(-inputs)], dim=1)
+
+
+def network(sizes, activation, *, norms, seed=0):
+    """A torch network in float64 whose weights are float32 numbers, layer norms not trivial."""
+    generator = torch.Generator().manual_seed(seed)
+    inputs, layers = sizes[0], []
+    for index, width in enumerate(sizes[1:]):
+        layers.append(nn.Linear(inputs, width))
+        if index == len(sizes) - 2:
+            break
+        layers += [nn.LayerNorm(width)] if norms else []
+        layers.append(CReLU() if activation == "CReLU" else getattr(nn, activation)())
+        inputs = 2 * width if activation == "CReLU" else width
+    module = nn.Sequential(*layers)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.copy_(0.7 * torch.randn(parameter.shape, generator=generator))
+    return module.double()
+
+
+def as_policy(module, activation, bound=1e6):
+    linear = [layer for layer in module if isinstance(layer, nn.Linear)]
+    norms = [layer for layer in module if isinstance(layer, nn.LayerNorm)]
+    single = lambda tensor: tensor.detach().numpy().astype(np.float32)  # noqa: E731
+    outputs = linear[-1].out_features
+    return MLPPolicy(
+        name="rebuilt",
+        digest=None,
+        weights=tuple(np.ascontiguousarray(single(layer.weight).T) for layer in linear),
+        biases=tuple(single(layer.bias) for layer in linear),
+        activation=activation,
+        head="clipped",
+        low=np.full(outputs, -bound, np.float32),
+        high=np.full(outputs, bound, np.float32),
+        norms=tuple((single(layer.weight), single(layer.bias)) for layer in norms),
+    )
+
+
+@pytest.mark.parametrize("norms", [False, True])
+@pytest.mark.parametrize("activation", ["CReLU", "ReLU", "Tanh", "ELU", "LeakyReLU"])
+@pytest.mark.parametrize("sizes", [(5, 256, 256, 2), (5, 7, 2), (5, 2), (5, 3, 11, 4, 2)])
+def test_actions_are_the_outputs_of_the_torch_network(sizes, activation, norms):
+    module = network(sizes, activation, norms=norms)
+    expected = module(torch.from_numpy(OBSERVATIONS).double()).detach().numpy()
+    found = as_policy(module, activation).act(OBSERVATIONS, NO_NOISE)
+    scale = np.abs(expected).max()
+    np.testing.assert_allclose(found, expected, atol=2e-6 * scale * len(sizes) ** 2, rtol=0)
+    assert found.dtype == np.float32
+
+
+def test_layer_norm_is_torchs_also_where_its_epsilon_decides():
+    """A row of nearly equal pre-activations: the biased variance is of the size of 1e-5."""
+    module = network((5, 16, 2), "CReLU", norms=True)
+    with torch.no_grad():
+        module[0].weight.mul_(1e-3)
+        module[0].bias.fill_(3.0)
+    inputs = torch.from_numpy(OBSERVATIONS).double()
+    assert 1e-6 < module[0](inputs).var(dim=1).median() < 1e-4
+    expected = module(inputs).detach().numpy()
+    found = as_policy(module, "CReLU").act(OBSERVATIONS, NO_NOISE)
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
+
+
+def test_an_observation_is_left_as_it_was():
+    observations = OBSERVATIONS.copy()
+    as_policy(network((5, 8, 8, 2), "CReLU", norms=True), "CReLU").act(observations, NO_NOISE)
+    np.testing.assert_array_equal(observations, OBSERVATIONS)
+
+
+@pytest.mark.parametrize("features", [3, 17, 376])
+@pytest.mark.parametrize("width", [5, 64, 100, 256])
+def test_rows_are_stable_with_layer_norm_and_crelu(width, features):
+    policy = as_policy(network((features, width, width, 6), "CReLU", norms=True), "CReLU")
+    assert rows_are_stable(policy, features)
+
+
+def changed(policy, field, index, shape):
+    value = list(getattr(policy, field))
+    value[index] = tuple(np.ones(s, np.float32) for s in shape)
+    value[index] = value[index] if field == "norms" else value[index][0]
+    return {field: tuple(value)}
+
+
+WRONG = {  # of a network of 5 x 8 x 6 x 2 with CReLU
+    "a weight for half of CReLU": ("weights", 1, [(8, 6)], r"1\.weight.*\(16, 6\).*\(8, 6\)"),
+    "a last weight for half of CReLU": ("weights", 2, [(6, 2)], r"2\.weight.*\(12, 2\).*\(6, 2\)"),
+    "a weight of one dimension": ("weights", 1, [(16,)], r"1\.weight.*\(16,\)"),
+    "a weight of three dimensions": ("weights", 0, [(1, 5, 8)], r"0\.weight.*\(1, 5, 8\)"),
+    "a bias of another width": ("biases", 0, [(7,)], r"0\.bias.*\(8,\).*\(7,\)"),
+    "a scale of another width": ("norms", 1, [(12,), (6,)], r"1\.norm\.weight.*\(6,\).*\(12,\)"),
+    "a shift of another width": ("norms", 0, [(8,), (1,)], r"0\.norm\.bias.*\(8,\).*\(1,\)"),
+}
+
+
+@pytest.mark.parametrize(("field", "index", "shape", "words"), WRONG.values(), ids=WRONG)
+def test_layers_that_do_not_fit_are_an_input_error_with_both_shapes(field, index, shape, words):
+    policy = as_policy(network((5, 8, 6, 2), "CReLU", norms=True), "CReLU")
+    with pytest.raises(InputError, match=f"expected.*{words}"):
+        dataclasses.replace(policy, **changed(policy, field, index, shape))
+
+
+def test_as_many_norms_as_hidden_layers_or_none():
+    policy = as_policy(network((5, 8, 6, 2), "CReLU", norms=True), "CReLU")
+    assert dataclasses.replace(policy, norms=()).norms == ()
+    for count, norms in ((1, policy.norms[:1]), (3, (*policy.norms, policy.norms[0]))):
+        with pytest.raises(InputError, match=f"2 hidden layers.*found {count}"):
+            dataclasses.replace(policy, norms=norms)
+
+
+def test_a_missing_bias_and_no_layer_at_all_are_input_errors():
+    policy = as_policy(network((5, 8, 6, 2), "ReLU", norms=False), "ReLU")
+    for weights, biases in ((policy.weights, policy.biases[:2]), ((), ())):
+        with pytest.raises(InputError, match="one bias for each layer"):
+            dataclasses.replace(policy, weights=weights, biases=biases)
+
+
+def test_the_spread_of_each_state_sees_what_crelu_doubled():
+    policy = as_policy(network((5, 8, 6, 2), "CReLU", norms=True), "CReLU")
+    spread = np.zeros(2, np.float32)
+    dataclasses.replace(policy, log_std=(np.zeros((12, 2), np.float32), spread))
+    for wrong in ((np.zeros((6, 2), np.float32), spread), (None, np.zeros(3, np.float32))):
+        with pytest.raises(InputError, match=r"log_std\.(weight|bias) of shape"):
+            dataclasses.replace(policy, log_std=wrong)
+
+
+def test_widths_are_shown():
+    sizes = (5, 8, 6, 2)
+    policy = as_policy(network(sizes, "CReLU", norms=True), "CReLU")
+    for a, b in pairwise(sizes):
+        assert f"{a} x {b}" in repr(policy)

@@ -1,0 +1,258 @@
+"""Zips of our own agents: layer norm and CReLU, rebuilt without unpickling anything.
+
+The networks here are plain torch modules with the names that the agents' state dicts have.
+"""
+
+import io
+import json
+import sys
+import types
+import zipfile
+
+import custom_environments
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from tightrope.environments import recipe
+from tightrope.errors import InputError
+from tightrope.policies import load_policy, rows_are_stable
+
+MODULE = "tightrope.agents.policies"
+MARKS = {  # what tells the algorithms apart in SB3's data
+    "SAC": {"target_entropy": -2.0},
+    "REDQ": {"target_entropy": -2.0, "subset": 2, "critics": 10},
+    "PPO": {"clip_range": {":type:": "<class 'function'>"}, "gae_lambda": 0.95},
+}
+KWARGS = {
+    "SAC": {"net_arch": [8, 6], "n_critics": 2},
+    "REDQ": {"net_arch": [8, 6], "n_critics": 10, "critics": 10},
+    "PPO": {"net_arch": [8, 6]},
+}
+OBSERVATIONS = np.random.default_rng(0).normal(0, 2, (64, 5)).astype(np.float32)
+NO_NOISE = np.zeros((64, 0), np.float32)
+CASES = [("SAC", "Five-v0"), ("REDQ", "Five-v0"), ("PPO", "Five-v0"), ("PPO", "FiveKeys-v0")]
+
+
+class CReLU(nn.Module):
+    def forward(self, inputs):
+        return torch.cat([torch.relu(inputs), torch.relu(-inputs)], dim=-1)
+
+
+def hidden(widths=(8, 6), inputs=5):
+    layers = []
+    for width in widths:
+        layers += [nn.Linear(inputs, width), nn.LayerNorm(width), CReLU()]
+        inputs = 2 * width
+    return nn.Sequential(*layers)
+
+
+class Squashed(nn.Module):
+    """Actor and critics of SAC and REDQ."""
+
+    def __init__(self, ensemble):
+        super().__init__()
+        self.actor = nn.Module()
+        self.actor.latent_pi = hidden()
+        self.actor.mu, self.actor.log_std = nn.Linear(12, 2), nn.Linear(12, 2)
+        for name in ("critic", "critic_target"):
+            critic = nn.Module()
+            if ensemble:
+                critic.weight = nn.Parameter(torch.zeros(10, 7, 8))
+                critic.bias = nn.Parameter(torch.zeros(10, 1, 8))
+            else:
+                critic.qf0 = hidden(inputs=7)
+            setattr(self, name, critic)
+
+    def forward(self, observations):
+        """The mode, in the environment's bounds."""
+        low, high = (
+            torch.from_numpy(b) for b in (custom_environments.LOW, custom_environments.HIGH)
+        )
+        squashed = torch.tanh(self.actor.mu(self.actor.latent_pi(observations)))
+        return low + (high - low) * (squashed + 1) / 2
+
+
+class Clipped(nn.Module):
+    """Actor and critic of PPO."""
+
+    def __init__(self, env):
+        super().__init__()
+        self.mlp_extractor = nn.Module()
+        self.mlp_extractor.policy_net, self.mlp_extractor.value_net = hidden(), hidden()
+        self.keys = env == "FiveKeys-v0"
+        if not self.keys:
+            self.log_std = nn.Parameter(torch.zeros(2))
+        self.action_net, self.value_net = nn.Linear(12, 4 if self.keys else 2), nn.Linear(12, 1)
+
+    def forward(self, observations):
+        output = self.action_net(self.mlp_extractor.policy_net(observations))
+        if self.keys:
+            return output.argmax(dim=1)
+        low, high = (
+            torch.from_numpy(b) for b in (custom_environments.LOW, custom_environments.HIGH)
+        )
+        return torch.clamp(output, low, high)
+
+
+def build(algorithm, env="Five-v0", seed=0):
+    module = Clipped(env) if algorithm == "PPO" else Squashed(algorithm == "REDQ")
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in module.named_parameters():
+            size = 0.8 if name.endswith("weight") else 0.2
+            parameter.copy_(size * torch.randn(parameter.shape, generator=generator))
+    return module
+
+
+def write(path, algorithm, state, **changes):
+    """A zip as SB3 writes it; what would be unpickled is no pickle at all."""
+    described = {":type:": "<class 'abc.ABCMeta'>", ":serialized:": "!", "__module__": MODULE}
+    shape = {":type:": "gymnasium.spaces.box.Box", ":serialized:": "!", "_shape": "[5]"}
+    data = {
+        "policy_class": described,
+        "policy_kwargs": {":type:": "<class 'dict'>", ":serialized:": "!", **KWARGS[algorithm]},
+        "observation_space": shape,
+        "use_sde": False,
+        **MARKS[algorithm],
+        **changes,
+    }
+    weights = io.BytesIO()
+    torch.save(state, weights)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("data", json.dumps(data))
+        archive.writestr("policy.pth", weights.getvalue())
+    return path
+
+
+def environment(name="Five-v0"):
+    return recipe(name).make()
+
+
+@pytest.mark.parametrize(("algorithm", "env"), CASES)
+def test_a_rebuilt_agent_is_its_torch_network(algorithm, env, tmp_path):
+    module = build(algorithm, env)
+    path = write(tmp_path / "policy.zip", algorithm, module.state_dict())
+    policy = load_policy(path, environment(env))
+    expected = module(torch.from_numpy(OBSERVATIONS)).detach().numpy()
+    found = policy.act(OBSERVATIONS, NO_NOISE)
+    assert len(np.unique(expected.round(3), axis=0)) > 1
+    np.testing.assert_allclose(found, expected, atol=1e-5, rtol=0)
+    assert policy.activation == "CReLU"
+    assert policy.deterministic
+    assert f"({algorithm})" in policy.name
+    assert rows_are_stable(policy, 5)
+
+
+def test_a_sampled_agent_has_the_spread_of_its_network(tmp_path):
+    """With noise z the action before squashing is mean + exp(log_std) z, log_std in [-20, 2]."""
+    module = build("REDQ")
+    path = write(tmp_path / "policy.zip", "REDQ", module.state_dict())
+    policy = load_policy(path, environment(), sample=True)
+    noise = np.random.default_rng(1).standard_normal((64, 2), dtype=np.float32)
+    with torch.no_grad():
+        latent = module.actor.latent_pi(torch.from_numpy(OBSERVATIONS))
+        spread = module.actor.log_std(latent).clamp(-20, 2).exp()
+        squashed = torch.tanh(module.actor.mu(latent) + spread * torch.from_numpy(noise)).numpy()
+    low, high = custom_environments.LOW, custom_environments.HIGH
+    expected = low + (high - low) * (squashed + 1) / 2
+    np.testing.assert_allclose(policy.act(OBSERVATIONS, noise), expected, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize(("env", "outputs"), [("Five-v0", 2), ("FiveKeys-v0", 4)])
+def test_sampled_ppo_agents_know_how_many_random_numbers_they_need(env, outputs, tmp_path):
+    path = write(tmp_path / "policy.zip", "PPO", build("PPO", env).state_dict())
+    assert load_policy(path, environment(env), sample=True).noise_size == outputs
+
+
+def without(*names):
+    return lambda state: [state.pop(name) for name in names]
+
+
+def renamed(**names):
+    def change(state):
+        for old, new in names.items():
+            for part in ("weight", "bias"):
+                state[f"actor.latent_pi.{new}.{part}"] = state.pop(
+                    f"actor.latent_pi.{old[1:]}.{part}"
+                )
+
+    return change
+
+
+DAMAGED = {
+    "no norm of a layer": without("actor.latent_pi.1.weight", "actor.latent_pi.1.bias"),
+    "half a norm": without("actor.latent_pi.4.bias"),
+    "no bias": without("actor.latent_pi.3.bias"),
+    "no spread": without("actor.log_std.weight"),
+    "no output bias": without("actor.mu.bias"),
+    "a norm after the activation": renamed(_1=2),
+    "another order": renamed(_3=5),
+    "a norm of another width": lambda s: s.update({"actor.latent_pi.1.weight": torch.ones(16)}),
+    "weights for half of CReLU": lambda s: s.update({"actor.latent_pi.3.weight": torch.ones(6, 8)}),
+    "an output for half of CReLU": lambda s: s.update({"actor.mu.weight": torch.ones(2, 6)}),
+    "an actor of three dimensions": lambda s: s.update({"actor.mu.weight": torch.ones(3, 2, 12)}),
+    "a feature extractor": lambda s: s.update({"actor.features_extractor.w": torch.ones(2, 2)}),
+}
+
+
+@pytest.mark.parametrize("change", DAMAGED.values(), ids=DAMAGED)
+def test_an_agent_of_another_make_is_one_line(change, tmp_path):
+    state = build("SAC").state_dict()
+    change(state)
+    path = write(tmp_path / "policy.zip", "SAC", state)
+    with pytest.raises(InputError) as refusal:
+        load_policy(path, environment())
+    assert "\n" not in str(refusal.value)
+
+
+def test_layer_norm_in_a_policy_of_sb3_itself_is_not_guessed_at(tmp_path):
+    described = {"__module__": "stable_baselines3.sac.policies"}
+    path = write(tmp_path / "policy.zip", "SAC", build("SAC").state_dict(), policy_class=described)
+    with pytest.raises(InputError, match="--trust"):
+        load_policy(path, environment())
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"use_sde": True}, {"policy_kwargs": {"net_arch": [8, 6], "features_extractor_class": "!"}}],
+)
+def test_settings_that_change_the_function_need_trust(changes, tmp_path):
+    path = write(tmp_path / "policy.zip", "SAC", build("SAC").state_dict(), **changes)
+    with pytest.raises(InputError, match="--trust"):
+        load_policy(path, environment())
+
+
+def test_a_trusted_redq_zip_is_loaded_by_redq_and_the_others_by_sb3(tmp_path, monkeypatch):
+    loaded = []
+
+    def home(*names):
+        module = types.ModuleType("home")
+        for name in names:
+            load = lambda path, device, name=name: loaded.append((name, device)) or Model()  # noqa: E731
+            setattr(module, name, types.SimpleNamespace(load=load))
+        return module
+
+    class Model:
+        policy = types.SimpleNamespace(predict=lambda rows, deterministic: (rows[:, :2], None))
+
+    monkeypatch.setitem(sys.modules, "tightrope.agents", home("REDQ"))
+    monkeypatch.setitem(sys.modules, "stable_baselines3", home("SAC", "PPO"))
+    for algorithm in ("REDQ", "SAC", "PPO"):
+        path = write(tmp_path / f"{algorithm}.zip", algorithm, build(algorithm).state_dict())
+        policy = load_policy(path, environment(), trust=True)
+        assert loaded.pop() == (algorithm, "cpu")
+        np.testing.assert_array_equal(policy.act(OBSERVATIONS, NO_NOISE), OBSERVATIONS[:, :2])
+
+
+def test_a_stranger_with_a_subset_is_not_taken_for_redq(tmp_path, sb3_file):
+    source = sb3_file("SAC", "Five-v0")
+    target = tmp_path / "policy.zip"
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w") as new:
+        for name in old.namelist():
+            content = old.read(name)
+            if name == "data":
+                content = json.dumps({**json.loads(content), "subset": 2})
+            new.writestr(name, content)
+    assert "(SAC)" in load_policy(target, environment()).name
