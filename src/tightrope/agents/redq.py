@@ -120,7 +120,7 @@ class REDQ(SAC):
             # As SB3 does it: the logarithm is learned and stands in for the temperature itself.
             surplus = (log_prob + float(self.target_entropy)).detach().mean()
             self.ent_coef_optimizer.zero_grad()
-            (-self.log_ent_coef * surplus).sum().backward()  # type: ignore[no-untyped-call]
+            (-self.log_ent_coef * surplus).sum().backward()
             self.ent_coef_optimizer.step()
             record["entropy"] = -log_prob.mean()
         polyak_update(self.critic.parameters(), self.critic_target.parameters(), self.tau)
