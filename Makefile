@@ -42,6 +42,7 @@ benchmark: $(READY)
 	$(BIN)/python benchmarks/collect.py --env Hopper-v4
 	$(BIN)/python benchmarks/collect.py --env Humanoid-v4
 	$(BIN)/python benchmarks/certify.py
+	$(BIN)/python benchmarks/agents.py
 
 clean:
 	rm -rf $(VENV) .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -12,11 +12,11 @@ Every side is a process of its own that answers on a pipe, all with the same num
 they take turns in short rounds, so that a machine whose speed drifts slows all alike, and a side's
 figure is its median. The peers live in a virtual environment that this script makes (--peers).
 
-What is not identical, always to the peers' advantage or as they have it: all get fused Adam, and
-random float32 data. Tianshou and SB3 fit with the squared loss, TorchRL and ours with Huber's.
-SB3 takes the minimum over all ten, in the target and for the actor. Tianshou evaluates all ten
-target critics and keeps two. TorchRL updates critics and actor from one backward pass, so its
-actor climbs the critics as they were before the update.
+All sides have fused Adam. What is not identical: Tianshou and SB3 fit with the squared loss,
+TorchRL and ours with Huber's. SB3 takes the minimum over all ten, in the target and for the actor.
+Tianshou evaluates all ten target critics and keeps two. TorchRL updates critics and actor from one
+backward pass, so its actor climbs the critics as they were before the update. Tianshou and TorchRL
+store observations in float32; SB3's buffer, also ours, keeps MuJoCo's float64 and converts.
 """
 
 import argparse
@@ -358,17 +358,15 @@ SIDES = {
 
 def serve(key: str, threads: int) -> None:
     """Build a side, then answer each number of units on stdin with its seconds per unit."""
-    answers, sys.stdout = sys.stdout, sys.stderr  # libraries print
+    answer = functools.partial(print, file=sys.stdout, flush=True)
+    sys.stdout = sys.stderr  # where libraries may print
     warnings.filterwarnings("ignore", message=".*is out of date.*")
     torch.set_num_threads(threads)
     torch.manual_seed(0)
-    side = SIDES[key]
-    measure = side.build()
-    print(
-        json.dumps({"version": importlib.metadata.version(side.package)}), file=answers, flush=True
-    )
+    measure = SIDES[key].build()
+    answer(json.dumps({"version": importlib.metadata.version(SIDES[key].package)}))
     for line in sys.stdin:
-        print(json.dumps({"seconds": measure(int(line))}), file=answers, flush=True)
+        answer(json.dumps({"seconds": measure(int(line))}))
 
 
 class UnavailableError(Exception):
@@ -482,22 +480,20 @@ def redq_updates(options: argparse.Namespace) -> None:
     speed = products / min(seconds.pop("bmm"))
     limit = matrix_flops() / speed
     times = {key: statistics.median(values) for key, values in seconds.items()}
-    print(f"REDQ: median of {options.rounds} rounds of {options.updates} updates,", end=" ")
-    print(f"{options.threads} threads")
+    effort = f"median of {options.rounds} rounds of {options.updates} updates"
+    print(f"REDQ: {effort}, {options.threads} threads")
     print(f"  {'':<36}{'ms/update':>10}{'/ compiled':>12}{'/ limit':>10}")
     reference = times.get("compiled", float("nan"))
+    peers = {key: value for key, value in times.items() if key not in ("compiled", "plain")}
+    times["bmm"] = limit
     for key, value in times.items():
-        print(f"  {labels[key]:<36}{value * 1e3:10.2f}{value / reference:12.2f}", end="")
-        print(f"{value / limit:10.2f}")
-    print(f"  {labels['bmm']:<36}{limit * 1e3:10.2f}{limit / reference:12.2f}{1:10.2f}", end="")
-    print(f"   {matrix_flops() / 1e9:.2f} GFLOP at {speed / 1e9:.0f} GFLOP/s")
-    others = {key: value for key, value in times.items() if key not in ("compiled", "plain")}
-    if others:
-        fastest = min(others, key=lambda key: others[key])
-        print(
-            f"  fastest peer / ours compiled = {others[fastest] / reference:.2f} (aim 2.5)", end=""
-        )
-        print(f", {labels[fastest]}")
+        ratios = f"{value / reference:12.2f}{value / limit:10.2f}"
+        print(f"  {labels[key]:<36}{value * 1e3:10.2f}{ratios}")
+    print(f"  limit: {matrix_flops() / 1e9:.2f} GFLOP at {speed / 1e9:.0f} GFLOP/s")
+    if peers:
+        fastest = min(peers, key=lambda key: peers[key])
+        ratio = f"{peers[fastest] / reference:.2f} (aim 2.5)"
+        print(f"  fastest peer / ours compiled = {ratio}: {labels[fastest]}")
     print(f"  ours compiled / limit = {reference / limit:.2f} (aim 1.5)")
 
 

@@ -177,7 +177,7 @@ def test_the_temperature_follows_a_hand_computation():
         assert made.log_ent_coef.item() == pytest.approx(step, rel=1e-4)
 
 
-def test_one_update_matches_sac_for_the_temperature_and_soft_updates_the_targets():
+def test_the_targets_take_a_share_tau_of_the_new_weights():
     made = fill(model(tau=0.25))
     before = [p.detach().clone() for p in made.critic_target.parameters()]
     made.train(1, batch_size=8)

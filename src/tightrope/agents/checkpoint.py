@@ -95,9 +95,7 @@ def _buffer(model: BaseAlgorithm) -> dict[str, Any]:
     buffer = model.replay_buffer
     assert buffer is not None  # built with the model
     arrays = {name: torch.from_numpy(getattr(buffer, name)[: buffer.size()]) for name in _ARRAYS}
-    # A slice shares its storage with the whole array, and torch.save would write all of that.
-    whole = {name: array if buffer.full else array.clone() for name, array in arrays.items()}
-    return {"pos": buffer.pos, "full": buffer.full, **whole}
+    return {"pos": buffer.pos, "full": buffer.full, **arrays}
 
 
 def _random(model: BaseAlgorithm) -> dict[str, Any]:

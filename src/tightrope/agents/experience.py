@@ -4,7 +4,9 @@ A certificate takes its return range and its observation scaling from here, so t
 trained by us needs no pilot episodes.
 """
 
+import contextlib
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import gymnasium as gym
@@ -13,9 +15,19 @@ from numpy.typing import NDArray
 
 from tightrope.errors import InputError
 
-__all__ = ["Experience"]
+__all__ = ["Experience", "failures"]
 
 _TAG = 0x7EA1  # keeps the seeds of training episodes apart from those of evaluation
+
+
+@contextlib.contextmanager
+def failures(where: str) -> Iterator[None]:
+    """Whatever the environment's own code raises, as one line."""
+    try:
+        yield
+    except Exception as error:
+        line = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        raise InputError(f"the environment failed at {where}: {line}") from error
 
 
 class Experience(gym.Wrapper):
@@ -54,20 +66,16 @@ class Experience(gym.Wrapper):
         sequence = np.random.SeedSequence((self.root, _TAG, self.started))
         self.started += 1
         self._rewards.clear()
-        observation, info = self.env.reset(
-            seed=int(sequence.generate_state(1)[0] >> 1), options=options
-        )
-        self._observations = [observation]
+        start = int(sequence.generate_state(1)[0] >> 1)
+        with failures(f"the start of training episode {self.started - 1}"):
+            observation, info = self.env.reset(seed=start, options=options)
+        self._observations = [np.array(observation)]  # environments may reuse theirs
         return observation, info
 
     def step(self, action: Any) -> Any:
         """Step, and at the end of an episode add it to the record."""
-        try:
+        with failures(f"step {len(self._rewards)} of training episode {self.started - 1}"):
             observation, reward, terminated, truncated, info = self.env.step(action)
-        except Exception as error:  # whatever the environment's own code raises
-            line = f"{type(error).__name__}: {' '.join(str(error).split())}"
-            where = f"step {len(self._rewards)} of training episode {self.started - 1}"
-            raise InputError(f"the environment failed at {where}: {line}") from error
         if not math.isfinite(reward):
             raise InputError(f"expected finite rewards, found {reward} from the environment")
         self._rewards.append(float(reward))
@@ -75,7 +83,7 @@ class Experience(gym.Wrapper):
             info["episode"] = {"r": sum(self._rewards), "l": len(self._rewards), "t": 0.0}
             self._finish()
         else:
-            self._observations.append(observation)
+            self._observations.append(np.array(observation))
         return observation, reward, terminated, truncated, info
 
     def state(self) -> dict[str, Any]:

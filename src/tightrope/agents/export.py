@@ -9,6 +9,7 @@ from pathlib import Path
 
 import cloudpickle
 import numpy as np
+from safetensors import SafetensorError
 from stable_baselines3.common.base_class import BaseAlgorithm
 
 from tightrope.agents import networks, policies
@@ -72,7 +73,7 @@ def export(
             if folder.exists():
                 shutil.rmtree(folder)
             new.rename(folder)
-    except (OSError, RuntimeError) as error:  # the latter is what torch makes of a full disk
+    except (OSError, RuntimeError, SafetensorError) as error:  # of a full disk, each in its own way
         line = getattr(error, "strerror", None) or " ".join(str(error).split())[:120]
         raise InputError(f"cannot write {str(folder)!r}: {line}") from None
 

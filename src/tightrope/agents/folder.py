@@ -36,14 +36,16 @@ def claim(folder: Path, run: Run) -> Iterator[None]:
     with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             raise InputError(f"another process is training in {str(folder)!r}: wait") from None
         if path.is_file():
             _require_same(path, wanted)
         else:
             text = json.dumps(wanted, indent=2) + "\n"
             replace_atomically(path, lambda temporary: _write(temporary, text))
-        for left in folder.glob(".*.*"):  # of a process that was killed while writing
+        names = ("run.json", "log.csv", "checkpoint.pt", *run.levels)
+        for left in (path for name in names for path in folder.glob(f".{name}.*")):
+            # of a process that was killed while writing
             shutil.rmtree(left) if left.is_dir() else left.unlink()
         yield
 
@@ -51,7 +53,8 @@ def claim(folder: Path, run: Run) -> Iterator[None]:
 def _occupied(folder: Path) -> bool:
     if not folder.is_dir():
         return folder.exists()
-    return any(not entry.name.startswith(".") for entry in folder.iterdir())
+    ours = (".lock", ".run.json.")
+    return any(not entry.name.startswith(ours) for entry in folder.iterdir())
 
 
 def _write(path: Path, text: str) -> None:

@@ -1,6 +1,8 @@
 """The log of a run, as log.csv and for TensorBoard; docs/guide.md defines its columns."""
 
+import contextlib
 import csv
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +38,13 @@ class Log:
         self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=resume_at + 1)
 
     def add(self, row: dict[str, Any]) -> None:
-        """One row, by the names of its columns."""
+        """One row, by the names of its columns; a full disk costs the row, not the run."""
+        try:
+            self._write(row)
+        except OSError as error:
+            warnings.warn(f"no row in the log at step {row['step']:,}: {error}", stacklevel=2)
+
+    def _write(self, row: dict[str, Any]) -> None:
         csv.writer(self._stream).writerow([_text(row.get(name)) for name in COLUMNS])
         self._stream.flush()
         for name, value in row.items():
@@ -45,9 +53,10 @@ class Log:
         self._board.flush()
 
     def close(self) -> None:
-        """Close both."""
-        self._stream.close()
-        self._board.close()
+        """Close both; what a full disk did not take is lost."""
+        for stream in (self._stream, self._board):
+            with contextlib.suppress(OSError):
+                stream.close()
 
 
 def read_log(path: Path) -> list[dict[str, float]]:

@@ -95,6 +95,13 @@ def specify(
     }.items():
         if value < smallest:
             raise InputError(f"--{name} must be at least {smallest}, found {value!r}")
+    if seed >= 2**32:
+        raise InputError(f"--seed must be below 2**32, found {seed!r}")
+    if isinstance(chosen, SACSettings) and total <= chosen.warmup:
+        raise InputError(
+            f"--steps must be above --warmup {chosen.warmup:,}, found {total:,}: nothing would be "
+            "learned"
+        )
     reached = {name: at for name, at in names.items() if at <= total}
     if total not in reached.values():
         reached["final"] = total
@@ -126,17 +133,17 @@ def build(run: Run) -> tuple[BaseAlgorithm, Experience]:
     chosen = run.settings
     env = run.environment.make()
     actions = env.action_space
-    if run.agent != "ppo":
-        if not isinstance(actions, spaces.Box):
-            raise InputError(
-                f"expected continuous actions for {run.agent}, found {actions} in "
-                f"{run.environment.id!r}: use ppo"
-            )
-        if not actions.is_bounded():
-            raise InputError(
-                f"expected bounded actions for {run.agent}, found {actions} in "
-                f"{run.environment.id!r}: use ppo"
-            )
+    if run.agent != "ppo" and not isinstance(actions, spaces.Box):
+        raise InputError(
+            f"expected continuous actions for {run.agent}, found {actions} in "
+            f"{run.environment.id!r}: use ppo"
+        )
+    flat = len(actions.shape or ()) == 1
+    if isinstance(actions, spaces.Box) and not (flat and actions.is_bounded()):
+        raise InputError(
+            f"expected bounded actions of one dimension, found {actions} in "
+            f"{run.environment.id!r}: wrap the environment"
+        )
     experience = Experience(env, seed=run.seed, gamma=chosen.gamma)
     shared: dict[str, Any] = {
         "learning_rate": chosen.learning_rate,
@@ -160,9 +167,10 @@ def build(run: Run) -> tuple[BaseAlgorithm, Experience]:
     if isinstance(chosen, SACSettings):
         return SAC(SACPolicy, experience, **shared), experience
     assert isinstance(chosen, PPOSettings)
-    if chosen.rollout % chosen.batch:
+    if chosen.batch < 2 or chosen.rollout % chosen.batch:
         raise InputError(
-            f"--rollout must be a multiple of --batch {chosen.batch}, found {chosen.rollout}"
+            f"--rollout must be a multiple of a --batch of at least 2, found {chosen.rollout} and "
+            f"{chosen.batch}"
         )
     model = PPO(
         PPOPolicy,

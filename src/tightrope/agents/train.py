@@ -5,7 +5,6 @@ own; so a resumed run is the run that was interrupted, bit for bit. PPO updates 
 episodes; a resumed PPO run begins a new episode there.
 """
 
-import shutil
 import time
 import warnings
 from pathlib import Path
@@ -19,13 +18,14 @@ from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
 from tightrope.agents.checkpoint import load_checkpoint, restore, save_checkpoint
-from tightrope.agents.experience import Experience
+from tightrope.agents.experience import Experience, failures
 from tightrope.agents.export import export
 from tightrope.agents.folder import claim
 from tightrope.agents.log import Log
 from tightrope.agents.run import Run, build, specify
 from tightrope.environments import Recipe
 from tightrope.errors import InputError
+from tightrope.files import replace_atomically
 from tightrope.progress import progress_bar
 
 __all__ = ["TrainingInterruptedError", "evaluate", "train"]
@@ -39,6 +39,11 @@ _NAMES = {
     "temperature": ("train/ent_coef",),
     "entropy": ("train/entropy",),
 }
+
+
+_DIVERGED = (
+    "training diverged at step {:,} ({}): lower --learning-rate and start anew in another --out"
+)
 
 
 class TrainingInterruptedError(InputError):
@@ -98,6 +103,7 @@ class _Training:
         self.run, self.folder, self.model, self.experience = run, folder, model, experience
         self.snapshots = {name: folder / name for name in run.levels}
         self.checkpoint, self.checkpoint_every = folder / "checkpoint.pt", checkpoint_every
+        self.finished = folder / "finished"
         self.row_every = max(run.steps // _ROWS, 1)
         self.saved = self.tried = self.previous = 0  # steps: checkpoint written, tried, last visit
         self.earlier = 0.0  # seconds before this process
@@ -105,16 +111,12 @@ class _Training:
     def go(self, progress: bool) -> dict[str, Path]:
         """Train to the end."""
         run, model = self.run, self.model
+        if self.finished.is_file():
+            return self._found()
         if self.checkpoint.is_file():
-            content = load_checkpoint(self.checkpoint)
-            restore(content, model, self.experience)
-            self.saved = self.tried = self.previous = model.num_timesteps
-            self.earlier = content["seconds"]
-        elif all((path / "policy.json").is_file() for path in self.snapshots.values()):
-            return self.snapshots  # finished before
-        for name, at in run.levels.items():
-            if at > self.saved and self.snapshots[name].exists():
-                shutil.rmtree(self.snapshots[name])  # these steps are about to be taken again
+            self._resume()
+        # Snapshots of steps that are about to be taken again are replaced when it is their turn.
+        self.taken = {name for name, at in run.levels.items() if at <= self.saved}
         self.begun = time.monotonic()
         model.set_logger(Logger(None, []))
         title = f"training {run.agent} on {run.environment.id}"
@@ -128,6 +130,10 @@ class _Training:
                     reset_num_timesteps=False,
                 )
                 self.visit()
+            except ValueError as error:
+                if isinstance(error, InputError) or "nan" not in str(error):
+                    raise  # torch's distributions refuse a mean that is not a number
+                raise InputError(_DIVERGED.format(model.num_timesteps, "actions are NaN")) from None
             except KeyboardInterrupt:
                 raise TrainingInterruptedError(
                     f"interrupted at step {model.num_timesteps:,}; the same command goes on from "
@@ -135,22 +141,41 @@ class _Training:
                 ) from None
             finally:
                 self.log.close()
+        replace_atomically(self.finished, lambda temporary: None)
         self.checkpoint.unlink(missing_ok=True)
         return self.snapshots
+
+    def _found(self) -> dict[str, Path]:
+        """What a finished run left."""
+        for name, path in self.snapshots.items():
+            if not (path / "policy.json").is_file():
+                raise InputError(
+                    f"expected {name!r} in {str(self.folder)!r}, a finished run, found it gone: "
+                    "put it back, or train anew in another --out"
+                )
+        return self.snapshots
+
+    def _resume(self) -> None:
+        content = load_checkpoint(self.checkpoint)
+        restore(content, self.model, self.experience)
+        self.saved = self.tried = self.previous = self.model.num_timesteps
+        self.earlier = content["seconds"]
 
     def visit(self) -> None:
         """Whatever is due; called between updates, when model, buffer and environment agree."""
         step, run = self.model.num_timesteps, self.run
         finished = step >= run.steps
-        if step % 50 == 0 or finished:
+        self._require_finite(step)
+        if self._crossed(step, 50) or finished:
             recent = [episode["r"] for episode in self.model.ep_info_buffer or ()]
             self.report(step, f"steps, return {np.mean(recent):.0f}" if recent else "steps")
         evaluated = self._crossed(step, run.evaluate_every) or finished
         if evaluated or self._crossed(step, self.row_every):
             self.log.add(self._row(step, evaluated))
         for name, at in run.levels.items():
-            if step >= at and not self.snapshots[name].exists():
+            if step >= at and name not in self.taken:
                 self._snapshot(name)
+                self.taken.add(name)
         due = step // self.checkpoint_every > self.tried // self.checkpoint_every
         if due and not finished and self._between_episodes():
             self._save(step)
@@ -178,11 +203,6 @@ class _Training:
         }
         for column, names in _NAMES.items():
             row[column] = next((values[name] for name in names if name in values), None)
-            if row[column] is not None and not np.isfinite(row[column]):
-                raise InputError(
-                    f"training diverged at step {step:,}: {column} is {row[column]}; lower "
-                    "--learning-rate and start anew in another --out"
-                )
         if evaluated:
             returns, lengths = evaluate(
                 self.model, self.run.environment, self.run.evaluation_episodes, self.run.seed
@@ -190,6 +210,12 @@ class _Training:
             row |= {"eval_return": np.mean(returns), "eval_deviation": np.std(returns)}
             row["eval_length"] = np.mean(lengths)
         return row
+
+    def _require_finite(self, step: int) -> None:
+        """Before anything of this step is written: a checkpoint of NaN would replace a good one."""
+        for name, value in self.model.logger.name_to_value.items():
+            if not np.isfinite(value):
+                raise InputError(_DIVERGED.format(step, f"{name} is {value}"))
 
     def _snapshot(self, name: str) -> None:
         export(
@@ -234,11 +260,13 @@ def evaluate(
     returns, lengths = [], []
     for index in range(episodes):
         start = np.random.SeedSequence((seed, _TAG, index)).generate_state(1)[0] >> 1
-        observation, _ = env.reset(seed=int(start))
         total, length, over = 0.0, 0, False
+        with failures(f"evaluation episode {index}"):
+            observation, _ = env.reset(seed=int(start))
         while not over:
             action, _ = model.predict(observation, deterministic=True)
-            observation, reward, terminated, truncated, _ = env.step(action)
+            with failures(f"step {length} of evaluation episode {index}"):
+                observation, reward, terminated, truncated, _ = env.step(action)
             total, length, over = total + float(reward), length + 1, terminated or truncated
         returns.append(total)
         lengths.append(length)
