@@ -375,7 +375,7 @@ class UnavailableError(Exception):
 
 def last_words(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return (lines or ["it ended without a word"])[-1][:200]
+    return (lines or ["no message"])[-1][:200]
 
 
 class Worker:
@@ -398,20 +398,22 @@ class Worker:
         """The next line of the process; an error with its last words when it has ended."""
         line = self.process.stdout.readline()
         if not line:
-            self.process.wait()
+            status = self.process.wait()
             self.errors.seek(0)
-            raise UnavailableError(last_words(self.errors.read()))
+            raise UnavailableError(f"{last_words(self.errors.read())} (exit status {status})")
         return json.loads(line)
 
     def measure(self, count: int) -> float:
         """Seconds per unit, over so many of them."""
-        self.process.stdin.write(f"{count}\n")
-        self.process.stdin.flush()
+        with contextlib.suppress(BrokenPipeError):  # then it does not answer either
+            self.process.stdin.write(f"{count}\n")
+            self.process.stdin.flush()
         return self.answer()["seconds"]
 
     def close(self) -> None:
         """Let the process end."""
-        self.process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
         self.process.wait()
         self.process.stdout.close()
         self.errors.close()
@@ -461,11 +463,15 @@ def workers(keys: list[str], threads: int, peers: Path | None) -> Iterator[dict[
 
 
 def in_turn(started: dict[str, Worker], rounds: int, count: int) -> dict[str, list[float]]:
-    """Seconds per unit of each side in each round."""
+    """Seconds per unit of each side in each round; without those that fail on the way."""
     seconds: dict[str, list[float]] = {key: [] for key in started}
     for _ in range(rounds):
-        for key, worker in started.items():
-            seconds[key].append(worker.measure(count))
+        for key in list(seconds):
+            try:
+                seconds[key].append(started[key].measure(count))
+            except UnavailableError as why:
+                print(f"skipped {SIDES[key].label}: {why}")
+                del seconds[key]
     return seconds
 
 

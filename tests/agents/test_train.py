@@ -88,6 +88,18 @@ def test_a_run_resumes_exactly_wherever_it_was(options, step, saved, tmp_path, m
     assert same(weights(whole["final"]), weights(parts["final"]))
 
 
+def test_an_episode_that_does_not_end_does_not_hold_up_the_checkpoint(tmp_path, monkeypatch):
+    late = {**OFF, "checkpoint_every": 50}  # in episodes of 200
+    with monkeypatch.context() as patched:
+        interrupt_at(patched, 150)
+        with pytest.raises(TrainingInterruptedError, match="from step 100"):
+            train("sac", PENDULUM, tmp_path / "run", **late)
+    folders = train("sac", PENDULUM, tmp_path / "run", **late)
+    assert (
+        load_record(folders["final"] / "policy.json").episodes == 2
+    )  # from 100 on: two whole ones
+
+
 def test_a_snapshot_of_steps_that_are_taken_again_is_replaced(tmp_path, monkeypatch):
     """A kill after the snapshot at 300 and before the checkpoint at 400."""
     with monkeypatch.context() as patched:

@@ -70,7 +70,7 @@ def train(
         out: folder of the run.
         threads: of torch; by default all cores for REDQ, one for the small networks of the others.
         checkpoint_every: steps after which a checkpoint is due; off-policy agents write it at the
-            end of the episode.
+            end of the episode, unless that takes as many steps again.
         progress: show a bar on standard error.
         options: as for :func:`tightrope.agents.specify`.
 
@@ -177,7 +177,8 @@ class _Training:
                 self._snapshot(name)
                 self.taken.add(name)
         due = step // self.checkpoint_every > self.tried // self.checkpoint_every
-        if due and not finished and self._between_episodes():
+        late = step - self.tried >= 2 * self.checkpoint_every  # an episode without end
+        if due and not finished and (late or self._between_episodes()):
             self._save(step)
         self.previous = step
 
