@@ -1,4 +1,4 @@
-"""Section H against 60-digit arithmetic: (H.1) to (H.5)."""
+"""(H.1), (H.4), (H.5) and (H.6) against 60-digit arithmetic; for betting see test_betting.py."""
 
 import re
 
@@ -7,12 +7,15 @@ import numpy as np
 import pytest
 
 from tightrope.bounds import (
-    betting_lower,
+    bet_loss,
     betting_upper,
     clopper_pearson_lower,
     clopper_pearson_upper,
     holdout_kl,
     monte_carlo_upper,
+    pac_bayes_bet,
+    pac_bayes_kl,
+    risk_floor,
 )
 
 EXCESS = mp.mpf("1e-9")
@@ -27,23 +30,6 @@ def rng():
 def sixty_digits():
     with mp.workdps(60):
         yield
-
-
-def capital(values, mean):
-    """(H.2): the average capital of the halving bets against `mean`."""
-    bets = [mp.mpf(2) ** -k for k in range(1 + max(1, (len(values) - 1).bit_length()))]
-    return mp.fsum(mp.fprod(1 - c + c * x / mean for x in values) for c in bets) / len(bets)
-
-
-def assert_betting_bounds_are_outward_and_near(values, delta):
-    """A bound's own mean is excluded (capital 1/delta or more); 1e-9 nearer to the data is not."""
-    lower = mp.mpf(float(betting_lower(values, delta=delta)))
-    upper = mp.mpf(float(betting_upper(values, delta=delta)))
-    exact, needed = [mp.mpf(float(x)) for x in values], 1 / mp.mpf(delta)
-    for x, bound in ((exact, lower), ([1 - x for x in exact], 1 - upper)):
-        assert bound == 0 or capital(x, bound) >= needed
-        nearer = bound + EXCESS
-        assert nearer >= mp.fsum(x) / len(x) or capital(x, nearer) < needed
 
 
 def tail_up_to(k, n, p):
@@ -76,57 +62,36 @@ def test_holdout_kl_spends_the_chernoff_budget(rng):
     assert holdout_kl(0.0, n=100, delta=0.05) == pytest.approx(1 - 0.05**0.01, rel=1e-12)
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 9, 40])
-@pytest.mark.parametrize("delta", [1e-6, 0.05, 0.6])
-def test_betting_bounds_are_the_exact_values_rounded_outward(n, delta, rng):
-    """(H.2), (H.3)."""
-    for values in (
-        rng.random(n),
-        rng.integers(0, 2, n),
-        rng.beta(0.2, 2, n),
-        1 - 10 ** rng.uniform(-17, 0, n),
-        np.full(n, 0.3),
-        np.zeros(n),
-        np.ones(n),
-    ):
-        assert_betting_bounds_are_outward_and_near(values, delta)
+@pytest.mark.parametrize("n", [1, 2, 50, 10_000, 10**9])
+def test_the_floor_is_the_exact_value_rounded_down(n, rng):
+    """(H.6)."""
+    for mean in [0.0, 1e-300, 1e-12, 1.0, *rng.random(4)]:
+        for delta in (1e-300, 1e-6, 0.025, 0.9, 1 - 2**-53):
+            exact = 1 - (1 - mp.mpf(mean)) * mp.mpf(delta) ** (mp.mpf(1) / n)
+            assert 0 <= exact - mp.mpf(float(risk_floor(mean, n=n, delta=delta))) < 1e-13 * exact
 
 
-def test_betting_on_constant_values_by_hand():
-    """n = 1, x = 1, bets 1 and 1/2: (1/m + 1/2 + 1/(2m))/2 = 10 at m = 3/39 = 1/13."""
-    assert betting_lower([1.0], delta=0.1) == pytest.approx(1 / 13, rel=1e-9)
-    assert betting_upper([0.0], delta=0.1) == pytest.approx(12 / 13, rel=1e-9)
+def test_no_bound_is_below_the_floor_and_an_all_in_bet_is_on_it(rng):
+    """(H.6): sharp, since (H.3) with the single bet 1 prints it."""
+    for mean, n in [(0.0, 5), (0.01, 50), (0.3, 30), (0.9, 200)]:
+        values, floor = np.full(n, mean), risk_floor(mean, n=n, delta=0.025)
+        assert betting_upper(values, delta=0.025, bets=[1]) == pytest.approx(floor, rel=1e-9)
+        for bound in (
+            holdout_kl(mean, n=n, delta=0.025),
+            betting_upper(values, delta=0.025),
+            pac_bayes_kl(mean, kl=0, n=n, delta=0.025),
+            pac_bayes_bet(bet_loss(mean, 0.999), bet=0.999, kl=0, n=n, delta=0.025),
+        ):
+            assert bound >= floor
 
 
-def test_betting_at_the_ends_of_the_interval():
-    assert betting_lower(np.zeros(50), delta=0.05) == 0
-    assert betting_upper(np.ones(50), delta=0.05) == 1
-
-
-def test_betting_sides_mirror_each_other_and_enclose_the_mean(rng):
-    values = rng.integers(0, 257, (30, 20)) / 256  # 1 - x has no rounding error
-    lower, upper = betting_lower(values, delta=0.05), betting_upper(values, delta=0.05)
-    assert lower == pytest.approx(1 - betting_upper(1 - values, delta=0.05), abs=1e-9)
-    assert (lower <= values.mean(axis=-1)).all()
-    assert (values.mean(axis=-1) <= upper).all()
-
-
-@pytest.mark.parametrize("bound", [betting_lower, betting_upper])
-def test_betting_gives_one_bound_for_each_row(bound, rng):
-    values, delta = rng.random((2, 3, 12)), np.array([0.01, 0.1, 0.3])
-    table = bound(values, delta=delta)
-    assert table.shape == (2, 3)
-    for i, j in np.ndindex(2, 3):
-        one = bound(values[i, j], delta=delta[j])
-        assert isinstance(one, np.float64)
-        assert table[i, j] == pytest.approx(one, rel=1e-12)
-    assert bound(values[0, 0], delta=delta).shape == (3,)
-
-
-def test_betting_is_tighter_than_kl_where_the_variance_is_low(rng):
-    values = rng.uniform(0.45, 0.55, 200)
-    kl_bound = holdout_kl(values.mean(), n=200, delta=0.05)
-    assert betting_upper(values, delta=0.05) - 0.5 < (kl_bound - 0.5) / 3
+def test_a_bound_below_the_floor_fails_too_often_on_its_worst_case():
+    """(H.6), the proof by numbers: mass p on 1, else the mean; (1 - p)^n > delta, yet mean' > u."""
+    mean, n, delta = 0.01, 50, 0.025
+    below = risk_floor(mean, n=n, delta=delta) - 1e-6
+    p = 1 - delta ** (1 / n) - 1e-7
+    assert (1 - p) ** n > delta
+    assert p + (1 - p) * mean > below
 
 
 @pytest.mark.parametrize("n", [1, 2, 10, 100, 1000, 10_000])
@@ -161,7 +126,7 @@ def test_clopper_pearson_closed_forms():
 WHOLE, UNIT, OPEN = "a whole number of at least 1", "in [0, 1]", "in (0, 1)"
 SHARE = "whole numbers in [0, n]"
 KL = ([holdout_kl], {"empirical_risk": 0.1, "n": 10, "delta": 0.05})
-BETS = ([betting_lower, betting_upper], {"values": [0.1, 0.2], "delta": 0.05})
+FLOOR = ([risk_floor], {"mean": 0.1, "n": 10, "delta": 0.05})
 TRIALS = ([clopper_pearson_lower, clopper_pearson_upper], {"successes": 3, "n": 10, "delta": 0.05})
 
 
@@ -171,9 +136,9 @@ TRIALS = ([clopper_pearson_lower, clopper_pearson_upper], {"successes": 3, "n": 
         (KL, "empirical_risk", np.nan, UNIT, "nan"),
         (KL, "n", 0, WHOLE, "0.0"),
         (KL, "delta", 1.0, OPEN, "1.0"),
-        (BETS, "values", [0.5, 1.5], UNIT, "1.5 at index 1"),
-        (BETS, "values", [[0.1, np.nan]], UNIT, "nan at index (0, 1)"),
-        (BETS, "delta", 0.0, OPEN, "0.0"),
+        (FLOOR, "mean", [0.1, 1.1], UNIT, "1.1 at index 1"),
+        (FLOOR, "n", 0.5, WHOLE, "0.5"),
+        (FLOOR, "delta", 0.0, OPEN, "0.0"),
         (TRIALS, "successes", 11, SHARE, "11.0"),
         (TRIALS, "successes", -1, SHARE, "-1.0"),
         (TRIALS, "successes", 2.5, SHARE, "2.5"),
@@ -190,11 +155,3 @@ def test_errors_give_the_name_the_allowed_set_and_the_value(
     for function in functions:
         with pytest.raises(ValueError, match=f"^{message}$"):
             function(**arguments | {argument: value})
-
-
-@pytest.mark.parametrize("values", [[], 0.5, [[], []]])
-@pytest.mark.parametrize("bound", [betting_lower, betting_upper])
-def test_betting_refuses_rows_without_values(bound, values):
-    message = re.escape(f"values must have at least one value in its last axis, found {values!r}")
-    with pytest.raises(ValueError, match=message):
-        bound(values, delta=0.05)

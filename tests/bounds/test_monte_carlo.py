@@ -1,12 +1,14 @@
-"""(C.1) and (C.2) against 60-digit arithmetic."""
+"""(C.1) and (C.2) against 60-digit arithmetic, (C.3) against exact fractions."""
 
 import re
+from fractions import Fraction
+from math import floor
 
 import mpmath as mp
 import numpy as np
 import pytest
 
-from tightrope.bounds import monte_carlo_lower, monte_carlo_upper
+from tightrope.bounds import effective_draws, monte_carlo_lower, monte_carlo_upper
 
 EXCESS = mp.mpf("1e-9")
 both = pytest.mark.parametrize("bound", [monte_carlo_upper, monte_carlo_lower])
@@ -92,3 +94,56 @@ def test_errors_give_the_name_the_allowed_set_and_the_value(bound, argument, val
     case = {"mean": 0.5, "draws": 10, "delta": 0.05} | {argument: value}
     with pytest.raises(ValueError, match=re.escape(f"{argument} must be {allowed}, found {found}")):
         bound(**case)
+
+
+# --- Unequal weights (C.3) ------------------------------------------------------------------------
+
+
+def test_equal_weights_are_worth_the_number_of_draws():
+    """As floats, too, whichever way 1/n was rounded."""
+    for n in (1, 2, 3, 7, 49, 300, 12_345):
+        assert effective_draws(np.full(n, 1 / n)) == n
+        assert effective_draws([Fraction(1, n)] * n) == n
+
+
+def test_unequal_weights_are_worth_the_inverse_of_the_largest():
+    assert effective_draws([0.5, 0.25, 0.25]) == 2
+    assert effective_draws([Fraction(2, 5), Fraction(3, 10), Fraction(3, 10)]) == 2  # of 2.5
+    assert effective_draws([1.0]) == 1
+    halves = [0.5, *[0.5 / 29] * 29]
+    assert sum(map(Fraction, halves)) < 1  # by rounding, and the rest is worth nothing
+    assert effective_draws(halves) == 2
+
+
+def test_the_number_is_never_above_the_exact_one(rng):
+    """In exact arithmetic on the floats given, whatever their sum was rounded to."""
+    for size in (2, 10, 500):
+        for weights in rng.dirichlet(np.full(size, 3.0), 20):
+            total = max(1, sum(map(Fraction, weights.tolist())))
+            assert effective_draws(weights) == floor(total / Fraction(float(weights.max())))
+
+
+def test_episodes_of_unequal_length_are_worth_their_shortest(rng):
+    """Section C: passes x episodes x fewest rows, for the mean of episode means."""
+    for passes in (1, 4):
+        rows = rng.integers(3, 40, 12).tolist()
+        weights = [Fraction(1, passes * 12 * r) for r in rows for _ in range(passes * r)]
+        assert effective_draws(weights) == passes * 12 * min(rows)
+        as_floats = effective_draws(np.array(weights, dtype=float).reshape(passes, -1))
+        assert passes * 12 * min(rows) - 1 <= as_floats <= passes * 12 * min(rows)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([], "weights must be one or more real numbers, found "),
+        ([0.5, 0.0, 0.5], "weights must be in (0, 1], found 0.0"),
+        ([0.5, 1.5], "weights must be in (0, 1], found 1.5"),
+        ([0.5, np.nan], "weights must be in (0, 1], found nan"),
+        ([0.5, 0.25], "weights must add up to 1, found a sum of 0.75"),
+        (["a"], "weights must be one or more real numbers, found "),
+    ],
+)
+def test_weights_that_are_none_are_refused(weights, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+        effective_draws(weights)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tightrope.bounds import kl_inverse_lower, pac_bayes_kl, split_kl
+from tightrope.bounds import kl_inverse_lower, kl_inverse_upper, pac_bayes_kl, split_kl
 
 EXCESS = 1e-9
 SPLIT = {"kl": 1.0, "n": 100, "delta": 0.05, "low": -0.5, "high": 1.0, "mu": 0.0}
@@ -36,18 +36,25 @@ def inverse(q, budget, limit):
     return outer
 
 
+def exact_xi(n):
+    """(B.1) as a series of products; test_maurer.py compares it with the sum over k."""
+    products, total = mp.mpf(1), mp.mpf(1)
+    for i in range(1, n + 1):
+        total += products
+        products *= 1 - mp.mpf(i) / n
+    return total
+
+
 def exact_pac_bayes_kl(risk, kl, n, delta):
     """(P.1)."""
-    risk, kl, n, delta = map(mp.mpf, (risk, kl, n, delta))
-    return inverse(risk, (kl + mp.log(2 * mp.sqrt(n) / delta)) / n, limit=1)
+    risk, kl, delta = map(mp.mpf, (risk, kl, delta))
+    return inverse(risk, (kl + mp.log(exact_xi(n) / delta)) / n, limit=1)
 
 
 def exact_split_kl(plus, minus, kl, n, delta, low, high, mu):
     """(P.2)."""
-    plus, minus, kl, n, delta, low, high, mu = map(
-        mp.mpf, (plus, minus, kl, n, delta, low, high, mu)
-    )
-    budget = (kl + mp.log(4 * mp.sqrt(n) / delta)) / n
+    plus, minus, kl, delta, low, high, mu = map(mp.mpf, (plus, minus, kl, delta, low, high, mu))
+    budget = (kl + mp.log(2 * exact_xi(n) / delta)) / n
     above = (high - mu) * inverse(plus / (high - mu), budget, limit=1) if mu < high else 0
     below = (mu - low) * inverse(minus / (mu - low), budget, limit=0) if mu > low else 0
     return mu + above - below
@@ -100,15 +107,15 @@ def test_split_at_the_low_end_is_the_rescaled_kl_bound_at_half_delta(
 def test_split_at_the_high_end_keeps_only_the_subtracted_lower_bound():
     """mu = b in (P.2): b - (b - a) kl^{-1,-}."""
     case = SPLIT | {"mu": 1.0}
-    budget = (1 + np.log(4 * np.sqrt(100) / 0.05)) / 100
+    budget = (1 + np.log(2 * 13.209960630215998 / 0.05)) / 100  # xi(100)
     expected = 1 - 1.5 * kl_inverse_lower(0.9 / 1.5, budget)
     assert split_kl(0.0, 0.9, **case) == pytest.approx(expected, abs=EXCESS)
 
 
 def test_closed_form_at_empirical_risk_zero():
-    """1 - (delta / (2 sqrt n))^(1/n) e^(-KL/n)."""
+    """1 - (delta / xi(n))^(1/n) e^(-KL/n)."""
     n, kl, delta = 400, 3.0, 0.025
-    expected = 1 - (delta / (2 * np.sqrt(n))) ** (1 / n) * np.exp(-kl / n)
+    expected = 1 - (delta / float(exact_xi(n))) ** (1 / n) * np.exp(-kl / n)
     assert pac_bayes_kl(0.0, kl=kl, n=n, delta=delta) == pytest.approx(expected, rel=1e-12)
 
 
@@ -133,14 +140,12 @@ def test_arrays_give_the_same_as_a_loop(rng):
         assert split[i, j] == pytest.approx(one, rel=1e-12)
 
 
-def test_the_constant_of_the_theorem_holds_for_every_n():
-    """xi(n) <= 2 sqrt(n) from n = 1 (with equality) on; Maurer's proof starts at n = 8."""
-    for n in range(1, 201):
-        xi = mp.fsum(
-            mp.binomial(n, k) * (mp.mpf(k) / n) ** k * (1 - mp.mpf(k) / n) ** (n - k)
-            for k in range(n + 1)
-        )
-        assert mp.sqrt(n) <= xi <= 2 * mp.sqrt(n), n
+def test_the_bound_is_below_that_of_the_paper(rng):
+    """xi(n) in place of 2 sqrt(n): never looser, and strictly tighter from n = 2 on."""
+    risk = rng.random(20) / 2
+    for n in (2, 10, 100, 10**5, 10**8):
+        budget = (3.0 + np.log(2 * np.sqrt(n) / 0.05)) / n
+        assert (pac_bayes_kl(risk, kl=3.0, n=n, delta=0.05) < kl_inverse_upper(risk, budget)).all()
 
 
 @pytest.mark.parametrize(

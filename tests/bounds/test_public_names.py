@@ -8,19 +8,32 @@ from tightrope import bounds
 
 def test_exactly_the_documented_names_are_public():
     assert bounds.__all__ == [
+        "Tolerance",
+        "bet_loss",
         "betting_lower",
         "betting_upper",
         "clopper_pearson_lower",
         "clopper_pearson_upper",
+        "effective_draws",
+        "episodes_needed",
         "holdout_kl",
+        "joint_tolerance",
         "kl",
         "kl_inverse_lower",
         "kl_inverse_upper",
+        "mean_from_tolerance",
         "monte_carlo_lower",
         "monte_carlo_upper",
+        "pac_bayes_bet",
         "pac_bayes_kl",
+        "planned_bet",
+        "planned_bets",
         "recursive_bound",
+        "risk_floor",
         "split_kl",
+        "tolerance_rank",
+        "tolerance_share",
+        "xi",
     ]
     assert all(callable(getattr(bounds, name)) for name in bounds.__all__)
 

@@ -1,11 +1,22 @@
 """Domain checks shared by the bounds: the name, the allowed set, the value found."""
 
+from fractions import Fraction
+from numbers import Real
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Bound", "FloatArray", "counts", "failure_probability", "inside", "scalar_or_array"]
+__all__ = [
+    "Bound",
+    "FloatArray",
+    "counts",
+    "failure_probability",
+    "fractions",
+    "inside",
+    "proper_share",
+    "scalar_or_array",
+]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 Bound: TypeAlias = np.float64 | FloatArray  # a scalar for scalar arguments, else an array
@@ -28,11 +39,16 @@ def inside(
     return array
 
 
-def failure_probability(name: str, value: ArrayLike) -> FloatArray:
+def proper_share(name: str, value: ArrayLike) -> FloatArray:
     """`value` as float64, or a ValueError unless all of it lies in the open (0, 1)."""
     array = _as_float(name, value)
     _require(name, array, (array > 0) & (array < 1), "in (0, 1)")
     return array
+
+
+def failure_probability(name: str, value: ArrayLike) -> FloatArray:
+    """A failure probability as float64: in the open (0, 1), since 0 and 1 promise nothing."""
+    return proper_share(name, value)
 
 
 def counts(name: str, value: ArrayLike) -> FloatArray:
@@ -41,6 +57,18 @@ def counts(name: str, value: ArrayLike) -> FloatArray:
     whole = np.isfinite(array) & (array == np.floor(array))
     _require(name, array, whole & (array >= 1), "a whole number of at least 1")
     return array
+
+
+def fractions(name: str, value: object) -> list[Fraction]:
+    """A list of floats or fractions without rounding; a ValueError unless all are in (0, 1]."""
+    array = np.asarray(value)
+    numbers = (array.astype(np.float64) if array.dtype.kind in "biuf" else array).ravel().tolist()
+    if not numbers or not all(isinstance(number, Real) for number in numbers):
+        raise ValueError(f"{name} must be one or more real numbers, found {value!r}")
+    for number in numbers:
+        if not 0 < number <= 1:  # True for NaN
+            raise ValueError(f"{name} must be in (0, 1], found {number!r}")
+    return [Fraction(number) for number in numbers]
 
 
 def scalar_or_array(result: FloatArray) -> Bound:

@@ -18,10 +18,11 @@ def pac_bayes_kl(
     r"""Upper bound on the risk of every posterior at once (the paper's Theorem A.1).
 
     .. math:: \mathrm{kl}^{-1,+}\Bigl(\hat L(\rho),
-              \tfrac{\mathrm{KL}(\rho\|\rho_0) + \ln(2\sqrt n/\delta)}{n}\Bigr)  \quad (P.1)
+              \tfrac{\mathrm{KL}(\rho\|\rho_0) + \ln(\xi(n)/\delta)}{n}\Bigr)  \quad (P.1)
 
     Guarantee: with probability at least 1 - `delta` over n independent units, the bound holds
-    for all posteriors simultaneously, the data-dependent one included.
+    for all posteriors simultaneously, the data-dependent one included. The paper has 2 sqrt(n)
+    in place of :func:`xi` (n), which is smaller.
 
     Args:
         empirical_risk: mean loss in [0, 1] of the posterior on the n units.
@@ -37,7 +38,7 @@ def pac_bayes_kl(
         Seeger (2002); Maurer (2004), "A note on the PAC Bayesian theorem".
 
     >>> round(float(pac_bayes_kl(0.02, kl=5.0, n=1000, delta=0.025)), 4)
-    0.0511
+    0.0504
     """
     risk = inside("empirical_risk", empirical_risk, 0, 1)
     return kl_inverse_upper(risk, pac_bayes_budget(kl=kl, n=n, delta=delta, statements=1))
@@ -58,10 +59,10 @@ def split_kl(
 
     .. math:: \mu + (b-\mu)\,\mathrm{kl}^{-1,+}\bigl(\tfrac{\hat L^+}{b-\mu}, \Psi\bigr)
               - (\mu-a)\,\mathrm{kl}^{-1,-}\bigl(\tfrac{\hat L^-}{\mu-a}, \Psi\bigr),\quad
-              \Psi = \tfrac{\mathrm{KL} + \ln(4\sqrt n/\delta)}{n}  \quad (P.2)
+              \Psi = \tfrac{\mathrm{KL} + \ln(2\xi(n)/\delta)}{n}  \quad (P.2)
 
-    Guarantee: as :func:`pac_bayes_kl`; the 4 in place of 2 is the theorem's union bound over
-    its two sides. Rounded upward.
+    Guarantee: as :func:`pac_bayes_kl`; the 2 is the theorem's union bound over its two
+    sides. Rounded upward.
 
     Args:
         mean_plus: mean over units and posterior of max(0, loss - mu), in [0, high - mu].
@@ -81,7 +82,7 @@ def split_kl(
 
     >>> bound = split_kl(0.02, 0.01, kl=5.0, n=1000, delta=0.025, low=-0.5, high=1.0, mu=0.0)
     >>> round(float(bound), 4)
-    0.0498
+    0.049
     """
     low, high = _interval(low, high)
     mu = inside("mu", mu, low, high, "in [low, high]")
