@@ -1,15 +1,54 @@
-"""Writing files whole or not at all, and telling them apart by their digests."""
+"""Writing files and folders whole or not at all, arrays with a JSON header, and digests."""
 
 import contextlib
 import hashlib
+import json
 import os
+import re
+import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any, TypeVar
 
-from tightrope.errors import InputError
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from safetensors import SafetensorError, safe_open
 
-__all__ = ["refuse_to_overwrite", "replace_atomically", "sha256", "write_atomically"]
+from tightrope.errors import InputError, one_line
+
+__all__ = [
+    "WriteError",
+    "load_tensors",
+    "refuse_to_overwrite",
+    "replace_atomically",
+    "save_tensors",
+    "sha256",
+    "tensors_format",
+    "write_atomically",
+    "write_folder",
+]
+
+T = TypeVar("T")
+
+_KEY = "tightrope"  # of the header among the metadata of a .safetensors file
+_DTYPES = {
+    **{f"F{bits}": f"<f{bits // 8}" for bits in (16, 32, 64)},
+    **{f"I{bits}": f"<i{bits // 8}" for bits in (8, 16, 32, 64)},
+    **{f"U{bits}": f"<u{bits // 8}" for bits in (8, 16, 32, 64)},
+    "BOOL": "?",
+}
+
+
+class WriteError(InputError):
+    """A file or folder cannot be written, most often because the disk is full."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(path, reason)
+        self.path, self.reason = path, reason
+
+    def __str__(self) -> str:
+        return f"cannot write {str(self.path)!r}: {self.reason}"
 
 
 def refuse_to_overwrite(path: Path) -> None:
@@ -18,7 +57,7 @@ def refuse_to_overwrite(path: Path) -> None:
         raise InputError(f"expected a new name, found {str(path)!r} already there: choose another")
     parent = next(p for p in path.absolute().parents if p.exists())
     if not parent.is_dir() or not os.access(parent, os.W_OK):
-        raise InputError(f"cannot write {str(path)!r}: {str(parent)!r} is no folder to write into")
+        raise WriteError(path, f"{str(parent)!r} is no folder to write into")
 
 
 def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
@@ -49,29 +88,163 @@ def replace_atomically(path: Path, write: Callable[[Path], None]) -> None:
         temporary.replace(path)
 
 
+def write_folder(path: Path, fill: Callable[[Path], T], *, replace: bool = False) -> T:
+    """Let `fill` fill a temporary folder beside `path`, then give it that name in one step.
+
+    Args:
+        path: of the new folder.
+        fill: writes into the folder that it is given; what it returns is returned.
+        replace: whether a folder of that name may be there; it stands until the new one is whole.
+
+    Raises:
+        InputError: `path` exists (unless `replace`) or cannot be written; nothing is left behind.
+    """
+    if not replace:
+        refuse_to_overwrite(path)
+    with _naming(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        holder = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+        new, old = holder / "new", holder / "old"
+        try:
+            new.mkdir()
+            result = fill(new)
+            for entry in new.rglob("*"):
+                if entry.is_file():
+                    _to_disk(entry)
+            new.chmod(0o755)
+            if not replace:
+                refuse_to_overwrite(path)  # the name may have been taken meanwhile
+            try:
+                if path.exists():
+                    path.rename(old)  # no folder that holds anything can be renamed over
+                new.rename(path)
+            except BaseException:
+                if old.exists() and not path.exists():
+                    old.rename(path)
+                raise
+        finally:
+            shutil.rmtree(holder, ignore_errors=True)
+    return result
+
+
 @contextlib.contextmanager
 def _filled(path: Path, write: Callable[[Path], None]) -> Iterator[Path]:
     """A complete temporary file beside `path`; removed at the end if it still has its name."""
-    try:
+    with _naming(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(
             dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix
         )
-    except OSError as error:
-        raise InputError(f"cannot write {str(path)!r}: {error.strerror}") from None
-    os.close(handle)
-    temporary = Path(name)
+        os.close(handle)
+        temporary = Path(name)
+        try:
+            write(temporary)
+            _to_disk(temporary)
+            os.chmod(temporary, 0o644)
+            yield temporary
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """What goes wrong while writing, as one line about `path` instead of a temporary name."""
     try:
-        write(temporary)
-        with temporary.open("rb") as stream:
-            os.fsync(stream.fileno())
-        os.chmod(temporary, 0o644)
-        yield temporary
+        yield
+    except WriteError as error:
+        raise WriteError(path, error.reason) from None
+    except (OSError, SafetensorError) as error:
+        # h5py tells a story in place of the system's words; safetensors hides the number in text.
+        told = re.search(r"os error (\d+)", str(error))
+        number = getattr(error, "errno", None) or (told and int(told[1]))
+        raise WriteError(path, os.strerror(number) if number else one_line(error)) from None
+
+
+def _to_disk(path: Path) -> None:
+    with path.open("rb") as stream:
+        os.fsync(stream.fileno())
+
+
+def save_tensors(path: Path, arrays: Mapping[str, ArrayLike], header: Mapping[str, Any]) -> None:
+    """Write arrays and a header to a new .safetensors file; equal contents give equal bytes.
+
+    Args:
+        path: of the new file.
+        arrays: of numbers, by name.
+        header: JSON-like, with the file's kind and version as "format".
+
+    Raises:
+        InputError: the file exists or cannot be written.
+    """
+    from safetensors.numpy import save_file
+
+    # One key of sorted JSON: safetensors writes several in no fixed order.
+    metadata = {_KEY: json.dumps(header, sort_keys=True)}
+    contiguous = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    write_atomically(path, lambda temporary: save_file(contiguous, temporary, metadata=metadata))
+
+
+def load_tensors(
+    path: Path,
+    format: str,  # noqa: A002
+    *,
+    mapped: bool = False,
+) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """Arrays and header of a file written by :func:`save_tensors`.
+
+    Args:
+        path: of the file.
+        format: that the header must name.
+        mapped: map the arrays into memory, read-only, instead of reading them.
+
+    Raises:
+        InputError: there is no such file, or it is damaged or of another format.
+    """
+    if not path.is_file():
+        raise InputError(
+            f"expected the format {format}, found nothing at {str(path)!r}: check the path"
+        )
+    try:
+        with safe_open(path, framework="np"):  # checks the entries against the file's size
+            pass
+        with path.open("rb") as stream:
+            size = int.from_bytes(stream.read(8), "little")
+            entries = json.loads(stream.read(size))
+        header = json.loads(entries.pop("__metadata__", {}).get(_KEY, "{}"))
+        found = header.get("format")
+        arrays = {} if found != format else _map(path, 8 + size, entries)
     except OSError as error:
-        raise InputError(f"cannot write {str(path)!r}: {error.strerror}") from None
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            temporary.unlink()
+        raise InputError(f"cannot read {str(path)!r}: {one_line(error)}") from None
+    except Exception as error:  # a damaged file can fail in any of these steps
+        raise InputError(
+            f"{str(path)!r} is damaged or no file of tightrope: {one_line(error)}"
+        ) from None
+    if found != format:
+        other = "none" if found is None else repr(found)
+        raise InputError(f"expected the format {format}, found {other} in {str(path)!r}")
+    return arrays if mapped else {name: np.array(a) for name, a in arrays.items()}, header
+
+
+def tensors_format(path: Path) -> str | None:
+    """The format that the header of a .safetensors file names; None if it names none."""
+    try:
+        with safe_open(path, framework="np") as archive:
+            found = json.loads((archive.metadata() or {}).get(_KEY, "{}")).get("format")
+            return None if found is None else str(found)
+    except Exception:  # whatever the file is, it is not one of ours
+        return None
+
+
+def _map(path: Path, start: int, entries: dict[str, Any]) -> dict[str, NDArray[Any]]:
+    arrays: dict[str, NDArray[Any]] = {}
+    for name, entry in entries.items():
+        dtype, shape = np.dtype(_DTYPES[entry["dtype"]]), tuple(entry["shape"])
+        offset = start + entry["data_offsets"][0]
+        if 0 in shape:  # nothing cannot be mapped
+            arrays[name] = np.empty(shape, dtype)
+        else:
+            arrays[name] = np.memmap(path, dtype, "r", offset, shape)
+    return arrays
 
 
 def sha256(*paths: Path) -> str:

@@ -14,10 +14,11 @@ import custom_environments
 import gymnasium as gym
 import numpy as np
 import pytest
+from waiting import wait_until, wait_until_idle
 
 from tightrope.environments import recipe
 from tightrope.errors import InputError
-from tightrope.policies import act_in_blocks, as_policy
+from tightrope.policies import BLOCK, act_in_blocks, as_policy, rows_are_stable
 from tightrope.rollouts import CollectionError, Episodes, collect, episode_seeds, load, save
 
 HOPPER, CHEETAH = "Hopper-v4", "HalfCheetah-v4"
@@ -115,31 +116,41 @@ def test_the_noise_of_each_episode_is_standard_normal_and_its_own():
     assert len(set(firsts)) == 8
 
 
-# --- against a plain loop ---------------------------------------------------------------------
+# --- against Gymnasium's own interface --------------------------------------------------------
 
 
-def plain_loop(policy, env, seeds):
-    """One environment, one row at a time, Gymnasium's own interface."""
-    made, episodes = recipe(env).make(), []
-    for seed in seeds:
-        observation, _ = made.reset(seed=int(seed))
-        observations, actions, rewards = [], [], []
-        terminated = truncated = False
-        while not (terminated or truncated):
-            row = np.asarray(observation, np.float32)
-            (action,) = policy.act(row[None], np.zeros((1, 0), np.float32))
-            observations.append(row)
-            actions.append(action)
-            observation, reward, terminated, truncated, _ = made.step(action)
-            rewards.append(reward)
-        episodes.append((observations, actions, rewards, observation, terminated, truncated))
-    return episodes
+def replay(env, episode):
+    """Observations, rewards and end that the recorded actions give in a fresh environment."""
+    made, rows, rewards = recipe(env).make(), [], []
+    observation, _ = made.reset(seed=int(episode.seed))
+    for action in episode.actions:
+        rows.append(np.asarray(observation, np.float32))
+        observation, reward, terminated, truncated, _ = made.step(action)
+        rewards.append(reward)
+        assert not (terminated or truncated) or len(rewards) == len(episode.actions)
+    return rows, rewards, np.asarray(observation, np.float32), bool(terminated), bool(truncated)
+
+
+def assert_replays(found, env):
+    """Exactly: the simulator rounds alike in each process, whatever computed the actions."""
+    for episode in found:
+        rows, rewards, final, terminated, truncated = replay(env, episode)
+        np.testing.assert_array_equal(episode.observations, rows)
+        np.testing.assert_array_equal(episode.rewards, rewards)
+        np.testing.assert_array_equal(episode.final_observation, final)
+        assert (episode.terminated, episode.truncated) == (terminated, truncated)
+        assert terminated or truncated
 
 
 @pytest.mark.parametrize(
     ("env", "shape"), [*SHAPES.items(), ("Varying-v0", (3, 1)), ("Pendulum-v1", (3, 1))]
 )
-def test_episodes_are_those_of_a_plain_loop(env, shape, small_policy, reference):
+def test_recorded_actions_give_the_recorded_episodes_and_are_the_policys(
+    env, shape, small_policy, reference
+):
+    """The policy's own actions, one row at a time, round differently from those of a block; a loop
+    closed with them would soon be another episode.
+    """
     if env in SHAPES:
         policy, found = small_policy(*shape), reference(env)
     elif env == "Pendulum-v1":
@@ -148,17 +159,10 @@ def test_episodes_are_those_of_a_plain_loop(env, shape, small_policy, reference)
     else:
         policy = as_policy(custom_environments.leaning)
         found = collect(custom_environments.leaning, env, 8, 3, workers=2, batch=2)
-    expected = plain_loop(policy, env, found.seeds)
-    assert len(found) == len(expected)
-    for episode, (observations, actions, rewards, final, terminated, truncated) in zip(
-        found, expected, strict=True
-    ):
-        assert len(episode.rewards) == len(rewards)
-        np.testing.assert_allclose(episode.rewards, rewards, rtol=1e-4, atol=1e-4)
-        np.testing.assert_allclose(episode.observations, observations, rtol=1e-3, atol=1e-3)
-        np.testing.assert_allclose(episode.actions, actions, rtol=1e-3, atol=1e-3)
-        np.testing.assert_allclose(episode.final_observation, final, rtol=1e-3, atol=1e-3)
-        assert (episode.terminated, episode.truncated) == (bool(terminated), bool(truncated))
+    assert_replays(found, env)
+    nothing = np.zeros((1, 0), np.float32)
+    actions = [policy.act(row[None], nothing)[0] for row in found.observations]
+    np.testing.assert_allclose(found.actions, actions, rtol=1e-4, atol=1e-4)
 
 
 def test_half_cheetah_is_truncated_at_a_thousand_steps_and_hopper_falls(reference):
@@ -176,16 +180,15 @@ def test_discrete_actions_reach_the_environment():
         return (observations[:, 2] > 0).astype(np.int64)
 
     found = collect(balance, "CartPole-v1", 3, 0, workers=1)
-    expected = plain_loop(as_policy(balance), "CartPole-v1", found.seeds)
-    assert found.lengths.tolist() == [len(rewards) for _, _, rewards, *_ in expected]
+    assert_replays(found, "CartPole-v1")
+    np.testing.assert_array_equal(found.actions, balance(found.observations))
     assert set(found.actions.tolist()) == {0, 1}
 
 
 def test_flattened_dictionaries_are_recorded():
     found = collect(custom_environments.still, "Dictionary-v0", 2, 0, workers=1)
     assert found.observations.shape == (20, 8)
-    expected = plain_loop(as_policy(custom_environments.still), "Dictionary-v0", found.seeds)
-    np.testing.assert_array_equal(found.episode(0).observations, expected[0][0])
+    assert_replays(found, "Dictionary-v0")
 
 
 def test_success_is_recorded_if_it_was_ever_reported():
@@ -212,9 +215,9 @@ def test_different_roots_give_seeds_that_do_not_overlap():
 
 @pytest.mark.parametrize("seed", [-1, 0.5])
 def test_a_root_that_is_no_whole_number_is_refused(seed):
-    with pytest.raises(InputError, match="seed must be a whole number"):
+    with pytest.raises(InputError, match="must be a whole number"):
         episode_seeds(seed, 3)
-    with pytest.raises(InputError, match="seed must be a whole number"):
+    with pytest.raises(InputError, match="must be a whole number"):
         collect(custom_environments.still, "Counting-v0", 3, seed)
 
 
@@ -259,6 +262,8 @@ def test_the_subject_says_what_was_run(sb3_file):
     assert subject["environment"] == recipe("Five-v0").to_json()
     assert subject["policy"]["digest"] == hashlib.sha256(path.read_bytes()).hexdigest()
     assert path.name in subject["policy"]["name"]
+    assert subject["policy"]["normalization"] == "none"
+    assert subject["environment"]["time_limit"] is None
     assert subject["seed"] == 9
     for package in ("mujoco", "gymnasium", "numpy", "tightrope"):
         assert subject["versions"][package] == version(package)
@@ -313,11 +318,14 @@ def bad_seed(seeds):
     return bad
 
 
+PATIENCE = 5.0  # seconds: long beside a step on a busy machine, short beside one that hangs
+
+
 def fail(env, policy=custom_environments.leaning, episodes=4, **keywords):
     start = time.monotonic()
     with pytest.raises(CollectionError) as failure:
-        collect(policy, env, episodes, 0, **{"workers": 1, "timeout": 1.5, **keywords})
-    assert time.monotonic() - start < 12
+        collect(policy, env, episodes, 0, **{"workers": 1, "timeout": PATIENCE, **keywords})
+    assert time.monotonic() - start < custom_environments.HANG / 2
     assert "\n" not in str(failure.value)
     return failure.value
 
@@ -325,16 +333,25 @@ def fail(env, policy=custom_environments.leaning, episodes=4, **keywords):
 FAILURES = {
     "Raises-v0": "RuntimeError: the motor burnt out",
     "Exits-v0": "exit code 7",
-    "Hangs-v0": "hangs: no step in 1.5 seconds",
+    "Hangs-v0": f"hangs: no step in {PATIENCE:g} seconds",
     "NaN-v0": "NaN or infinity",
     "Infinite-v0": "NaN or infinity",
     "NaNObservation-v0": "NaN",
-    "ShortObservation-v0": "shape",
+    "ShortObservation-v0": "shape (3,) from the environment, found shape (2,)",
+    "SingleObservation-v0": "shape (3,) from the environment, found shape (1,)",
+    "SingleInReset-v0": "found shape (1,) of float64 after 0 steps",
+    "BatchedObservation-v0": "shape (3,) from the environment, found shape (1, 3)",
+    "ScalarObservation-v0": "found shape () of float64 after 3 steps",
+    "WordedObservation-v0": "found shape (3,) of <U1",
 }
 
 
 @pytest.mark.parametrize(
-    ("env", "batch"), [*((env, 16) for env in FAILURES), ("Raises-v0", 1), ("NaNObservation-v0", 1)]
+    ("env", "batch"),
+    [
+        *((env, 16) for env in FAILURES if env != "SingleInReset-v0"),  # that fails before all
+        *[("Raises-v0", 1), ("NaNObservation-v0", 1), ("SingleInReset-v0", 1)],
+    ],
 )
 def test_a_failing_environment_is_answered_with_the_seed_of_its_episode(env, batch):
     """One of four episodes fails; what has finished before is kept, whole and finite."""
@@ -366,30 +383,31 @@ def test_nan_observations_are_the_environments_fault_not_the_policys():
 
 
 def test_a_failure_ends_the_other_workers():
+    before = children()
     failure = fail("Raises-v0", workers=3, episodes=12)
     assert failure.partial is None or len(failure.partial) < 12
-    assert not children()
+    assert children() <= before
 
 
 def children():
-    """Process ids of our own children that still run."""
-    found = []
+    """Process ids of our own children that still run; a test before may have left a compiler's."""
+    found = set()
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = status.read_text().rpartition(")")[2].split()
         except OSError:  # gone meanwhile
             continue
         if int(fields[1]) == os.getpid() and fields[0] != "Z":
-            found.append(int(status.parent.name))
+            found.add(int(status.parent.name))
     return found
 
 
 @pytest.mark.parametrize("env", ["Counting-v0", "Hangs-v0", "Exits-v0", "Raises-v0"])
 def test_no_process_and_no_descriptor_is_left_behind(env):
-    before = len(os.listdir("/proc/self/fd"))
+    before, others = len(os.listdir("/proc/self/fd")), children()
     with contextlib.suppress(CollectionError):
         collect(custom_environments.still, env, 4, 0, workers=2, timeout=1.0)
-    assert not children()
+    assert children() <= others
     assert len(os.listdir("/proc/self/fd")) == before
 
 
@@ -425,8 +443,9 @@ def test_a_policy_that_raises_only_in_the_workers_is_answered_with_its_error(cap
 
 
 def test_several_slow_resets_in_a_row_are_not_taken_for_a_hang():
-    """Eight resets of 0.3 seconds before the first step; none of them is longer than a second."""
-    found = collect(custom_environments.still, "SlowReset-v0", 8, 0, workers=1, timeout=1.2)
+    """Eight resets before the first step: together longer than the limit, none of them by far."""
+    assert 5 * custom_environments.SLOW < 4.0 < 8 * custom_environments.SLOW
+    found = collect(custom_environments.still, "SlowReset-v0", 8, 0, workers=1, timeout=4.0)
     assert len(found) == 8
 
 
@@ -458,7 +477,7 @@ def run_script(folder, text, *arguments):
         capture_output=True,
         text=True,
         cwd=folder,
-        timeout=60,
+        timeout=300,
     )
 
 
@@ -531,7 +550,7 @@ def test_without_progress_nothing_lands_on_standard_error_either(capfd):
     assert capfd.readouterr().err == ""
 
 
-def test_ctrl_c_ends_a_collection_with_its_finished_episodes(tmp_path, helpers):
+def test_ctrl_c_ends_a_collection_with_its_finished_episodes(tmp_path, import_path, interruptible):
     """SIGINT to the whole process group, as a terminal sends it."""
     script, marker = tmp_path / "script.py", tmp_path / "marker"
     script.write_text(
@@ -552,14 +571,13 @@ def test_ctrl_c_ends_a_collection_with_its_finished_episodes(tmp_path, helpers):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(helpers), "HANGING_MARKER": str(marker)},
+        env={**os.environ, "PYTHONPATH": import_path, "HANGING_MARKER": str(marker)},
         start_new_session=True,
     )
-    deadline = time.monotonic() + 30
-    while not marker.exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_until(marker.exists)
+    wait_until_idle(process)  # it has heard of the finished episode
     os.killpg(process.pid, signal.SIGINT)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=120)
     assert out.startswith("stopped: interrupted after 1 of 4 episodes")
     assert out.strip().endswith(" 1")
     assert err == ""
@@ -571,5 +589,7 @@ def test_blocks_of_the_policy_are_what_the_worker_uses(small_policy, reference):
     """The recorded actions are those of `act_in_blocks`, bit for bit."""
     found = reference(HOPPER)
     noise = np.zeros((len(found.rewards), 0), np.float32)
-    actions = act_in_blocks(small_policy(*SHAPES[HOPPER]), found.observations, noise)
+    policy, features = small_policy(*SHAPES[HOPPER]), SHAPES[HOPPER][0]
+    block = BLOCK if rows_are_stable(policy, features) else 1
+    actions = act_in_blocks(policy, found.observations, noise, block=block)
     np.testing.assert_array_equal(found.actions, actions)

@@ -179,14 +179,51 @@ def test_an_episode_has_the_rows_between_its_offsets():
         assert episode.success == whole.success[index]
 
 
-def test_an_index_outside_the_record_is_an_error_and_a_negative_one_counts_from_the_end():
-    with pytest.raises((IndexError, InputError)):
-        record().episode(3)
-    try:
-        last = record().episode(-1)
-    except (IndexError, InputError):
+@pytest.mark.parametrize("index", [0, 2, -1, -3, np.int64(1)])
+def test_an_index_gives_the_episode_that_a_list_would(index):
+    for found in (record()[index], record().episode(index)):
+        assert_equal_episodes([found], [list(record())[index]])
+
+
+@pytest.mark.parametrize("index", [3, -4, 100])
+def test_an_index_outside_the_record_is_an_index_error(index):
+    with pytest.raises(IndexError, match="index below 3"):
+        record()[index]
+    with pytest.raises(IndexError, match="index below 3"):
+        record().episode(index)
+
+
+@pytest.mark.parametrize("index", [1.0, "1", None, (0, 1)])
+def test_an_index_that_is_no_number_is_a_type_error(index):
+    with pytest.raises(TypeError):
+        record()[index]
+
+
+@pytest.mark.parametrize("start", [None, 0, 1, 2, -1, -2, -100])
+@pytest.mark.parametrize("stop", [None, 3, 2, 1, -1, 100])
+@pytest.mark.parametrize("step", [None, 1])
+def test_a_slice_holds_the_whole_episodes_that_a_list_would(start, stop, step):
+    expected = list(record())[start:stop:step]
+    if not expected:
+        with pytest.raises(InputError, match="at least one of 3 episodes"):
+            record()[start:stop:step]
         return
-    assert last.rewards.tolist() == [4, 5, 6, 7]
+    found = record()[start:stop:step]
+    assert isinstance(found, Episodes)
+    assert_equal_episodes(list(found), expected)
+    assert found.subject == record().subject
+
+
+@pytest.mark.parametrize("step", [2, -1])
+def test_a_slice_with_a_step_is_refused(step):
+    with pytest.raises(InputError, match=f"episodes in a row, found a step of {step}"):
+        record()[::step]
+
+
+def test_indices_and_slices_are_views():
+    whole = record()
+    assert np.shares_memory(whole[2].observations, whole.observations)
+    assert np.shares_memory(whole[1:].rewards, whole.rewards)
 
 
 def test_iterating_gives_the_episodes_in_order():

@@ -350,6 +350,38 @@ def test_a_missing_h5py_is_answered_with_the_remedy(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ["log.hdf5"]
 
 
+# --- arrays in memory -------------------------------------------------------------------------
+
+
+def test_a_mapping_is_read_as_the_file_of_the_same_arrays(tmp_path):
+    found = import_arrays(arrays())
+    same(found, import_arrays(write(tmp_path / "log.npz", arrays())))
+    assert found.subject["log"] == "arrays"
+    lists = import_arrays({name: array.tolist() for name, array in arrays().items()})
+    np.testing.assert_array_equal(lists.observations, found.observations)
+    assert lists.lengths.tolist() == [3, 1, 4]
+
+
+def test_an_open_file_is_a_mapping(tmp_path):
+    with np.load(write(tmp_path / "log.npz", arrays())) as archive:
+        same(import_arrays(archive), import_arrays(arrays()))
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(write(tmp_path / "log.hdf5", arrays()), "r") as archive:
+        same(import_arrays(archive), import_arrays(arrays()))
+
+
+@pytest.mark.parametrize(("changes", "words"), BAD.values(), ids=BAD)
+def test_a_bad_mapping_is_an_input_error_that_says_what_is_wrong(changes, words):
+    with pytest.raises(InputError, match=words) as refusal:
+        import_arrays(arrays(**changes))
+    assert "\n" not in str(refusal.value)
+
+
+def test_ragged_lists_are_an_input_error():
+    with pytest.raises(InputError, match="array of numbers in observations"):
+        import_arrays(arrays(observations=[[1.0], [1.0, 2.0]]))
+
+
 # --- Minari -----------------------------------------------------------------------------------
 
 
@@ -567,15 +599,25 @@ def test_a_damaged_minari_dataset_is_an_input_error(file, database):
             assert "\n" not in str(refusal.value)
 
 
-@pytest.mark.parametrize("source", ["walks/nothing-v0", "bad id", "nothing-v9"])
-def test_a_dataset_that_is_not_there_is_an_input_error(source, database):
-    with pytest.raises(InputError, match="cannot read the Minari dataset"):
+@pytest.mark.parametrize("source", ["walks/nothing-v0", "nothing-v9"])
+def test_an_id_that_is_not_in_the_local_database_is_said_to_be_missing_there(source, database):
+    create("walks/pendulum-v0", pendulum())
+    with pytest.raises(InputError, match=f"found no '{source}' in the local database") as refusal:
         import_minari(source)
+    assert str(database) in str(refusal.value)
+    assert f"minari download {source}" in str(refusal.value)
+
+
+def test_what_is_neither_an_id_nor_a_folder_is_an_input_error(database):
+    with pytest.raises(InputError, match=r"id or folder of a Minari dataset.*nothing at 'bad id'"):
+        import_minari("bad id")
 
 
 def test_a_folder_without_a_dataset_is_an_input_error(database, tmp_path):
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="cannot read the Minari dataset"):
+    with pytest.raises(
+        InputError, match=r"expected a Minari dataset .* found neither in the folder"
+    ):
         import_minari(tmp_path / "empty")
 
 

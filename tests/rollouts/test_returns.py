@@ -130,20 +130,31 @@ def test_pairs_are_every_kth_first_visit_with_its_return(ragged, thin, gamma):
     for index, episode in enumerate(ragged):
         for time, state in enumerate(episode):
             if time % thin == 0 and visits[step]:
-                expected.append((index, state, returns[step]))
+                expected.append((index, time, state, returns[step]))
             step += 1
     found = pairs(episodes, gamma=gamma, thin=thin)
     assert len(found) == len(expected)
     assert found.episodes == len(ragged)
-    assert found.episode.tolist() == [index for index, _, _ in expected]
-    np.testing.assert_array_equal(found.observations, np.float32([s for _, s, _ in expected]))
-    np.testing.assert_allclose(found.returns, [value for _, _, value in expected], atol=1e-12)
+    assert found.episode.tolist() == [index for index, *_ in expected]
+    assert found.step.tolist() == [time for _, time, *_ in expected]
+    assert found.step.dtype == np.int64
+    np.testing.assert_array_equal(found.observations, np.float32([s for *_, s, _ in expected]))
+    np.testing.assert_allclose(found.returns, [value for *_, value in expected], atol=1e-12)
 
 
 def test_thinning_starts_anew_in_every_episode():
     episodes = from_rewards([[0.0] * 4, [0.0] * 5, [0.0]])
     assert pairs(episodes, thin=3).observations.ravel().tolist() == [0, 3, 0, 3, 0]
+    assert pairs(episodes, thin=3).step.tolist() == [0, 3, 0, 3, 0]
     assert pairs(episodes, thin=100).episode.tolist() == [0, 1, 2]
+
+
+def test_the_step_of_a_pair_counts_the_steps_that_were_not_kept():
+    """Repeated states and thinned steps still took time."""
+    ragged = [[(1.0, 1.0)], [(0.0, 1.0), (0.0, 1.0), (1.0, 1.0), (0.0, 1.0), (2.0, 1.0)]]
+    assert pairs(from_states(ragged)).step.tolist() == [0, 0, 2, 4]
+    assert pairs(from_states(ragged), thin=2).step.tolist() == [0, 0, 2, 4]
+    assert pairs(from_states(ragged), thin=4).step.tolist() == [0, 0, 4]
 
 
 @pytest.mark.parametrize("thin", [0, -1, 1.5])

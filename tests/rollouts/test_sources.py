@@ -1,4 +1,4 @@
-"""Recorded episodes by any name, and how they are shared out (DESIGN, "The command")."""
+"""Recorded episodes and policies by any name: what they are, and how they are read."""
 
 import os
 import sys
@@ -10,7 +10,6 @@ import pytest
 from tightrope.environments import recipe
 from tightrope.errors import InputError
 from tightrope.rollouts import (
-    PILOT_EPISODES,
     Episode,
     check_destination,
     export_minari,
@@ -18,7 +17,6 @@ from tightrope.rollouts import (
     join,
     load_episodes,
     policy_source,
-    share_out,
     write_episodes,
 )
 
@@ -72,6 +70,87 @@ def test_policies_are_not_taken_for_recordings(source, tmp_path, monkeypatch):
             load_episodes(source)
 
 
+def test_what_is_in_memory_is_told_apart_as_well():
+    single = list(episodes(2))
+    for recorded in (episodes(2), single, tuple(single), {"rewards": [1.0]}):
+        assert is_recording(recorded)
+    for other in (len, object(), ["log.npz"], 3):
+        assert not is_recording(other)
+
+
+UNKNOWN = {
+    **{
+        f"a {suffix}": (f"log.{suffix}", "pandas and pass the frame to tightrope.certify")
+        for suffix in ("csv", "tsv", "parquet", "feather")
+    },
+    "a pickle": ("log.pkl", "unpickling executes code, so load it yourself"),
+    "something else": ("log.txt", "found 'log.txt'"),
+    "no suffix": ("log", "found 'log'"),
+}
+
+
+@pytest.mark.parametrize("read", [policy_source, load_episodes])
+@pytest.mark.parametrize(("name", "words"), UNKNOWN.values(), ids=UNKNOWN)
+def test_a_file_of_an_unknown_kind_is_answered_with_the_kinds_of_logs(
+    name, words, read, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    Path(name).touch()
+    assert not is_recording(name)
+    with pytest.raises(InputError, match=words) as refusal:
+        read(name)
+    said = str(refusal.value)
+    for kind in (".safetensors", ".npz", ".hdf5", "Minari"):
+        assert kind in said
+    if "txt" not in name and name != "log":
+        assert ".npz of the arrays observations" in said or "write them as an .npz" in said
+    assert "env" not in said
+    assert "\n" not in said
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("log.csv", "log.pkl", "policy.zip", "policy.pt", "policy.onnx", "runs/final", "model"),
+        *("policy.txt", "policy.safetensors"),
+    ],
+)
+def test_a_missing_policy_is_a_missing_file_with_and_without_an_environment(
+    name, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    for env in (None, "Pendulum-v1"):
+        with pytest.raises(InputError, match=f"found nothing at '{name}'"):
+            policy_source(name, env)
+
+
+@pytest.mark.parametrize("name", ["log.csv", "log.npz", "log.h5", "log.safetensors", "model"])
+def test_a_missing_recording_is_a_missing_file(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=f"found nothing at '{name}'"):
+        load_episodes(name)
+
+
+def test_a_module_that_is_a_missing_file_is_a_missing_file(tmp_path):
+    with pytest.raises(InputError, match=r"found nothing at '.*policy\.py'"):
+        policy_source(f"{tmp_path}/policy.py:act", "Pendulum-v1")
+
+
+def test_recorded_episodes_are_no_policy(tmp_path):
+    write_episodes(episodes(1), tmp_path / "log.npz")
+    write_episodes(episodes(1), tmp_path / "log.safetensors")
+    for name in (tmp_path / "log.npz", tmp_path / "log.safetensors", "walks/mine-v0"):
+        with pytest.raises(InputError, match=r"expected a policy, found.* recorded episodes"):
+            policy_source(name, "Pendulum-v1")
+
+
+def test_an_id_that_is_no_dataset_is_said_not_to_be_in_the_database(tmp_path, monkeypatch):
+    pytest.importorskip("minari")
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    with pytest.raises(InputError, match="found no 'walks/mine-v0' in the local database"):
+        load_episodes("walks/mine-v0")
+
+
 def test_a_folder_is_a_recording_and_an_existing_file_of_another_kind_is_not(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "dataset").mkdir()
@@ -117,18 +196,44 @@ def test_an_environment_that_the_user_names_goes_first(run):
     assert found.record is not None
 
 
-def test_other_policies_need_an_environment():
-    found = policy_source("policy.py:act", "Pendulum-v1")
-    assert (found.policy, found.record) == ("policy.py:act", None)
-    with pytest.raises(InputError, match="--env"):
-        policy_source("policy.py:act", None)
+def test_other_policies_need_an_environment(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("policy.py").touch()
+    for policy in ("policy.py:act", "package.module:act", len):
+        found = policy_source(policy, "Pendulum-v1")
+        assert (found.policy, found.record) == (policy, None)
+        with pytest.raises(InputError, match="expected `env`"):
+            policy_source(policy)
 
 
-def test_a_module_that_only_a_record_names_is_not_imported_without_trust(run):
-    folder = run({**recipe("Pendulum-v1").to_json(), "id": "evil:Pendulum-v1"})
-    with pytest.raises(InputError, match="--env evil:Pendulum-v1 or --trust"):
-        policy_source(folder, None)
-    assert policy_source(folder, None, trust=True).environment.id == "evil:Pendulum-v1"
+OWN = "custom_environments:Counting-v0"
+
+
+@pytest.mark.parametrize("source", ["", "policy.safetensors"])
+def test_a_module_that_only_a_record_names_is_not_imported_without_trust(
+    source, run, tmp_path, monkeypatch
+):
+    """It would be found in the working directory, and leave a trace."""
+    monkeypatch.chdir(tmp_path)
+    Path("evil.py").write_text("import pathlib; pathlib.Path('trace').touch()")
+    folder = Path(run({**recipe("Pendulum-v1").to_json(), "id": "evil:Pendulum-v1"}), source)
+    with pytest.raises(InputError, match=r"expected `env` 'evil:Pendulum-v1' or `trust`: .*module"):
+        policy_source(str(folder), None)
+    assert not Path("trace").exists()
+    found = policy_source(str(folder), None, trust=True)
+    assert found.environment.id == "evil:Pendulum-v1"
+    assert Path("trace").exists()
+    sys.modules.pop("evil")
+
+
+def test_a_record_whose_module_the_user_names_as_well_is_used(run):
+    """What train prints, certify --env module:Name-v0, keeps the range of the training."""
+    folder = run(recipe(OWN).to_json())
+    found = policy_source(folder, OWN)
+    assert found.environment.id == OWN
+    assert found.record.mismatch(environment=found.environment.to_json(), gamma=0.99) is None
+    trusted = policy_source(folder, None, trust=True)
+    assert (trusted.policy, trusted.environment) == (found.policy, found.environment)
 
 
 @pytest.mark.parametrize(
@@ -163,6 +268,31 @@ def test_a_minari_dataset_is_read_by_id_and_folder(tmp_path, monkeypatch):
         assert load_episodes(source).lengths.tolist() == [1, 2, 3]
 
 
+def test_episodes_in_memory_are_read(tmp_path):
+    whole = episodes(3)
+    assert load_episodes(whole) is whole
+    write_episodes(whole, tmp_path / "log.npz")
+    with np.load(tmp_path / "log.npz") as archive:
+        arrays = dict(archive)
+    for source in (list(whole), tuple(whole), arrays):
+        found = load_episodes(source)
+        np.testing.assert_array_equal(found.observations, whole.observations)
+        np.testing.assert_array_equal(found.rewards, whole.rewards)
+        assert found.lengths.tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("source", [3, None, object(), ["log.npz"], [1, 2], np.zeros((3, 2))])
+def test_what_holds_no_episodes_is_answered_with_what_does(source):
+    with pytest.raises(InputError, match="dictionary of arrays, a data frame or a list") as refusal:
+        load_episodes(source)
+    assert type(source).__name__ in str(refusal.value)
+
+
+def test_an_empty_list_holds_no_episodes():
+    with pytest.raises(InputError, match="at least one episode"):
+        load_episodes([])
+
+
 @pytest.mark.parametrize("name", ["episodes.csv", "episodes", "episodes.zip", ".npz"])
 def test_a_destination_of_no_known_format_is_refused(name, tmp_path):
     for refuse in (check_destination, lambda path: write_episodes(episodes(1), path)):
@@ -195,72 +325,3 @@ def test_a_destination_whose_package_is_missing_is_refused_before_anything_is_co
 def test_checking_a_destination_leaves_nothing_behind(tmp_path):
     check_destination(tmp_path / "new" / "episodes.safetensors")
     assert os.listdir(tmp_path) == []
-
-
-# --- sharing out ------------------------------------------------------------------------------
-
-
-def seeds(part):
-    return None if part is None else part.seeds.tolist()
-
-
-@pytest.mark.parametrize(
-    ("count", "options", "pilot", "validation", "test"),
-    [
-        # without options everything after the pilot is validation
-        (13, {}, range(10), range(10, 13), None),
-        (11, {}, range(10), range(10, 11), None),
-        # first the pilot, then validation, then test, in recorded order
-        (20, {"validation": 6, "test": 4}, range(10), range(10, 16), range(16, 20)),
-        (9, {"pilot": 2, "validation": 3, "test": 4}, range(2), range(2, 5), range(5, 9)),
-        # what nobody asked for is left over
-        (20, {"pilot": 1, "validation": 2, "test": 3}, range(1), range(1, 3), range(3, 6)),
-        (20, {"validation": 3}, range(10), range(10, 13), None),
-        # all that the test episodes leave
-        (8, {"pilot": 2, "test": 2}, range(2), range(2, 6), range(6, 8)),
-        (4, {"pilot": 0}, None, range(4), None),
-        (1, {"pilot": 0}, None, range(1), None),
-        (2, {"pilot": 0, "validation": 1, "test": 1}, None, range(1), range(1, 2)),
-    ],
-)
-def test_episodes_are_shared_out_in_recorded_order(count, options, pilot, validation, test):
-    shares = share_out(episodes(count), **options)
-    assert seeds(shares.pilot) == (None if pilot is None else list(pilot))
-    assert seeds(shares.validation) == list(validation)
-    assert seeds(shares.test) == (None if test is None else list(test))
-    everything = [*(pilot or []), *validation, *(test or [])]
-    assert seeds(shares.all_episodes) == everything
-
-
-def test_the_default_pilot_has_ten_episodes():
-    assert PILOT_EPISODES == 10
-    assert len(share_out(episodes(12)).pilot) == 10
-
-
-@pytest.mark.parametrize(
-    ("count", "options", "needed"),
-    [
-        (1, {}, 11),  # a log with a single episode
-        (10, {}, 11),
-        (3, {"pilot": 3}, 4),
-        (5, {"pilot": 1, "validation": 4, "test": 1}, 6),
-        (5, {"pilot": 0, "validation": 6}, 6),
-        (5, {"pilot": 0, "test": 5}, 6),
-        (2, {"pilot": 1, "test": 1}, 3),
-    ],
-)
-def test_too_few_episodes_are_an_input_error_with_the_number_needed(count, options, needed):
-    with pytest.raises(InputError, match=f"at least {needed} episodes") as refusal:
-        share_out(episodes(count), **options)
-    assert f"found {count}" in str(refusal.value)
-    assert "--pilot-episodes" in str(refusal.value)
-    assert "\n" not in str(refusal.value)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("pilot", -1), ("validation", -1), ("test", -1), ("pilot", 0.5), ("validation", 0)],
-)
-def test_a_share_that_is_no_number_of_episodes_is_an_input_error_that_names_it(name, value):
-    with pytest.raises(InputError, match=f"{name}.*{value}"):
-        share_out(episodes(20), **{name: value})

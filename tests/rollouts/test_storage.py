@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tightrope.errors import InputError
-from tightrope.files import refuse_to_overwrite, sha256, write_atomically
+from tightrope.files import sha256
 from tightrope.rollouts import Episode, Episodes, join, load, save
 
 SUBJECT = {"environment": {"id": "Hopper-v4"}, "policy": {"name": "p", "digest": None}, "seed": 0}
@@ -159,45 +159,11 @@ def test_a_broken_link_counts_as_an_existing_name(tmp_path):
     assert not (tmp_path / "nowhere").exists()
 
 
-def test_nothing_is_left_behind_when_writing_fails(tmp_path):
-    def half(temporary):
-        temporary.write_bytes(b"half of it")
-        raise RuntimeError("power cut")
-
-    with pytest.raises(RuntimeError, match="power cut"):
-        write_atomically(tmp_path / "new.bin", half)
-    with pytest.raises(RuntimeError, match="power cut"):
-        write_atomically(tmp_path / "deep" / "new.bin", half)
-    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
-
-
-def test_nothing_is_left_behind_when_the_disk_is_full(tmp_path):
-    def full(temporary):
-        raise OSError(28, "No space left on device")
-
-    with pytest.raises(InputError, match="No space left on device"):
-        write_atomically(tmp_path / "new.bin", full)
-    assert os.listdir(tmp_path) == []
-
-
 def test_episodes_that_cannot_be_written_leave_nothing_behind(tmp_path):
     unwritable = dataclasses.replace(episodes(), subject={"policy": object()})
     with pytest.raises((InputError, TypeError)):
         save(unwritable, tmp_path / "new.safetensors")
     assert os.listdir(tmp_path) == []
-
-
-def test_a_name_taken_while_writing_is_not_overwritten(tmp_path):
-    path = tmp_path / "new.bin"
-
-    def slow(temporary):
-        temporary.write_bytes(b"mine")
-        path.write_bytes(b"theirs")
-
-    with pytest.raises(InputError, match="already there"):
-        write_atomically(path, slow)
-    assert path.read_bytes() == b"theirs"
-    assert os.listdir(tmp_path) == ["new.bin"]
 
 
 def test_missing_folders_are_made_and_the_file_can_be_read_by_others(tmp_path):
@@ -211,22 +177,6 @@ def test_a_folder_that_is_a_file_is_an_input_error(tmp_path):
     (tmp_path / "taken").touch()
     with pytest.raises(InputError, match="cannot write"):
         save(episodes(), tmp_path / "taken" / "episodes.safetensors")
-
-
-def test_refusing_to_overwrite_accepts_a_new_name(tmp_path):
-    refuse_to_overwrite(tmp_path / "new")
-    with pytest.raises(InputError):
-        refuse_to_overwrite(tmp_path)
-
-
-def test_the_digest_of_files_is_the_sha256_of_their_contents(tmp_path):
-    """The published digest of "abc" (FIPS 180-2); one file and the same bytes in two."""
-    (tmp_path / "abc").write_bytes(b"abc")
-    (tmp_path / "a").write_bytes(b"a")
-    (tmp_path / "bc").write_bytes(b"bc")
-    published = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-    assert sha256(tmp_path / "abc") == published
-    assert sha256(tmp_path / "a", tmp_path / "bc") == published
 
 
 # --- damage -----------------------------------------------------------------------------------

@@ -2,30 +2,31 @@
 
 from tightrope.rollouts.collect import CollectionError, collect, episode_seeds
 from tightrope.rollouts.episodes import Episode, Episodes, join
-from tightrope.rollouts.logs import export_arrays, export_minari, import_arrays, import_minari
+from tightrope.rollouts.logs import (
+    export_arrays,
+    export_minari,
+    import_arrays,
+    import_frame,
+    import_minari,
+)
 from tightrope.rollouts.returns import GAMMA, Pairs, discounted_returns, first_visits, pairs
 from tightrope.rollouts.sources import (
-    PILOT_EPISODES,
     PolicySource,
-    Shares,
     check_destination,
     is_recording,
     load_episodes,
     policy_source,
-    share_out,
     write_episodes,
 )
 from tightrope.rollouts.storage import load, save
 
 __all__ = [
     "GAMMA",
-    "PILOT_EPISODES",
     "CollectionError",
     "Episode",
     "Episodes",
     "Pairs",
     "PolicySource",
-    "Shares",
     "check_destination",
     "collect",
     "discounted_returns",
@@ -34,6 +35,7 @@ __all__ = [
     "export_minari",
     "first_visits",
     "import_arrays",
+    "import_frame",
     "import_minari",
     "is_recording",
     "join",
@@ -42,6 +44,5 @@ __all__ = [
     "pairs",
     "policy_source",
     "save",
-    "share_out",
     "write_episodes",
 ]

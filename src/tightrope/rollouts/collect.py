@@ -13,16 +13,17 @@ import time
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from tightrope.environments import Recipe, recipe
-from tightrope.errors import InputError
-from tightrope.policies import BLOCK, Policy, check_fit, load_policy
+from tightrope.errors import InputError, one_line
+from tightrope.policies import BLOCK, Policy, check_fit, load_policy, normalization
 from tightrope.progress import Report, progress_bar
 from tightrope.rollouts.episodes import Episode, Episodes, join
 from tightrope.rollouts.worker import BOARD, Job
+from tightrope.seeds import Seed, resolve_seed
 from tightrope.versions import library_versions
 
 __all__ = ["CollectionError", "collect", "episode_seeds"]
@@ -41,21 +42,19 @@ class CollectionError(InputError):
 
 def episode_seeds(seed: int, episodes: int) -> list[int]:
     """Distinct seeds of the episodes; those of a longer collection begin with a shorter one's."""
-    if seed < 0 or seed != int(seed):
-        raise InputError(f"seed must be a whole number of at least 0, found {seed!r}")
-    base = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
+    base = int(np.random.SeedSequence(resolve_seed(seed)).generate_state(1, np.uint64)[0])
     return [(base + index) % _SEEDS for index in range(episodes)]
 
 
 def collect(
     policy: Any,
-    env: str | Recipe,
+    env: Any,
     episodes: int,
-    seed: int = 0,
+    seed: Seed = "fresh",
     *,
     workers: int | None = None,
     batch: int = BLOCK,
-    normalize: str | Path | None = None,
+    normalize: str | Path | Literal[False] | None = None,
     trust: bool = False,
     sample: bool = False,
     timeout: float = 60.0,
@@ -69,12 +68,13 @@ def collect(
 
     Args:
         policy: a path, ``module:name`` or object, as :func:`tightrope.policies.load_policy` takes.
-        env: id or recipe of the environment.
+        env: id or recipe of the environment, an environment, or a function that returns one
+            (:func:`tightrope.environments.recipe`).
         episodes: how many, at least 1.
-        seed: the root of the episodes' seeds, at least 0.
+        seed: the root of the episodes' seeds, at least 0; fresh: one that is drawn and recorded.
         workers: processes; by default one per core.
         batch: environments per worker.
-        normalize: observation statistics beside an SB3 zip.
+        normalize: observation statistics of an SB3 zip, or False to use it without.
         trust: allow loading a policy that executes code.
         sample: draw actions instead of taking the policy's mode.
         timeout: seconds without a single step after which an environment counts as hanging.
@@ -90,14 +90,14 @@ def collect(
             raise InputError(f"{name} must be a whole number of at least 1, found {value!r}")
     if not timeout > 0:
         raise InputError(f"timeout must be positive, found {timeout!r}")
-    built = recipe(env)
-    path = None if normalize is None else Path(normalize)
     with contextlib.redirect_stdout(sys.stderr):  # what environments and policies print
+        built = recipe(env)
         example = built.make()
-        loaded = load_policy(policy, example, normalize=path, trust=trust, sample=sample)
+        loaded = load_policy(policy, example, normalize=normalize, trust=trust, sample=sample)
         check_fit(loaded, example)
         example.close()
-    seeds = episode_seeds(seed, episodes)
+    root = resolve_seed(seed)
+    seeds = episode_seeds(root, episodes)
     crew = _Crew.of(loaded, built, seeds, workers, batch, timeout)
     subject = {
         "environment": built.to_json(),
@@ -105,8 +105,9 @@ def collect(
             "name": loaded.name,
             "digest": loaded.digest,
             "actions": "deterministic" if loaded.deterministic else "sampled",
+            "normalization": normalization(loaded),
         },
-        "seed": seed,
+        "seed": root,
         "versions": library_versions(),
     }
     with progress_bar("rolling out", episodes, shown=progress) as report:
@@ -154,18 +155,17 @@ class _Crew:
         timeout: float,
     ) -> "_Crew":
         """Share the episodes out: to workers in turn, then to their environments in turn."""
-        import cloudpickle
         import gymnasium as gym
 
-        pickled = cloudpickle.dumps(policy)
-        entry = cloudpickle.dumps(gym.registry.get(built.id.rpartition(":")[2]))
+        entry = gym.registry.get(built.id.rpartition(":")[2])
+        parts = _pickle("recipe", built), _pickle("policy", policy), _pickle("environment", entry)
         jobs = []
         for worker in range(min(workers, len(seeds))):
             share = list(enumerate(seeds))[worker :: min(workers, len(seeds))]
             rounds = math.ceil(len(share) / batch)
             slots = math.ceil(len(share) / rounds)
             quotas = tuple(tuple(share[slot::slots]) for slot in range(slots))
-            jobs.append(Job(built, pickled, entry, quotas))
+            jobs.append(Job(*parts, quotas))
         return cls(jobs, seeds, timeout)
 
     def run(self, report: Report) -> str | None:
@@ -238,6 +238,18 @@ class _Crew:
 
     def _episode(self, index: int) -> str:
         return f"the episode with seed {self.seeds[index]}" if index >= 0 else "its preparation"
+
+
+def _pickle(what: str, content: Any) -> bytes:
+    import cloudpickle
+
+    try:
+        return bytes(cloudpickle.dumps(content))
+    except Exception as error:  # whatever the user's own objects raise
+        raise InputError(
+            f"cannot send the {what} to worker processes ({type(error).__name__}: "
+            f"{one_line(error)}): it holds what cannot be pickled; create that on first use"
+        ) from error
 
 
 def _finite(episode: Episode) -> bool:

@@ -1,8 +1,9 @@
 """Recorded episodes: flat arrays with episode offsets, frozen and checked."""
 
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, SupportsIndex, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,6 +136,31 @@ class Episodes:
 
     def __iter__(self) -> Iterator[Episode]:
         return (self.episode(index) for index in range(len(self)))
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> Episode: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> "Episodes": ...
+
+    def __getitem__(self, index: SupportsIndex | slice) -> "Episode | Episodes":
+        """One episode, or the whole episodes of a slice, as views; both as Python's lists count.
+
+        Raises:
+            IndexError: there is no such episode.
+            InputError: the slice has a step, or holds no episode.
+        """
+        if not isinstance(index, slice):
+            return self.episode(operator.index(index))
+        if index.step not in (None, 1):
+            raise InputError(f"expected a slice of episodes in a row, found a step of {index.step}")
+        start, stop, _ = index.indices(len(self))
+        if start >= stop:
+            raise InputError(
+                f"expected a slice with at least one of {len(self)} episodes, found none from "
+                f"{index.start} to {index.stop}"
+            )
+        return self.span(start, stop)
 
     def __repr__(self) -> str:
         parts = []

@@ -15,11 +15,12 @@ GAMMA = 0.99
 
 @dataclass(frozen=True)
 class Pairs:
-    """Thinned (observation, return) pairs, and the episode of each."""
+    """Thinned (observation, return) pairs, and the episode and time of each."""
 
     observations: NDArray[np.float32]  # (pairs, features)
     returns: NDArray[np.float64]  # (pairs,)
     episode: NDArray[np.int64]  # (pairs,), non-decreasing
+    step: NDArray[np.int64]  # (pairs,), steps since the start of the episode
     episodes: int
 
     def __len__(self) -> int:
@@ -78,5 +79,6 @@ def pairs(episodes: Episodes, *, gamma: float = GAMMA, thin: int = 1) -> Pairs:
         observations=np.asarray(episodes.observations[kept]),
         returns=returns[kept],
         episode=episodes.episode_of_step[kept],
+        step=step[kept],
         episodes=len(episodes),
     )

@@ -1,55 +1,62 @@
-"""Episodes and policies by whatever name a user gives them; how episodes are shared out."""
+"""Episodes and policies by whatever name a user gives them."""
 
-import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tightrope.environments import Recipe, recipe
 from tightrope.errors import InputError
-from tightrope.files import refuse_to_overwrite
+from tightrope.files import refuse_to_overwrite, tensors_format
 from tightrope.policies import (
     POLICY_FORMAT,
     RECORD_FILE,
     TrainingRecord,
     find_record,
     policy_file,
-    stored_format,
 )
-from tightrope.rollouts.episodes import Episodes
-from tightrope.rollouts.logs import export_arrays, import_arrays, import_minari, require_hdf5
-from tightrope.rollouts.storage import load, save
+from tightrope.rollouts.episodes import Episode, Episodes, join
+from tightrope.rollouts.logs import (
+    export_arrays,
+    import_arrays,
+    import_frame,
+    import_minari,
+    is_frame,
+    is_minari_id,
+    require_hdf5,
+)
+from tightrope.rollouts.storage import FORMAT, load, save
 
 __all__ = [
-    "PILOT_EPISODES",
     "PolicySource",
-    "Shares",
     "check_destination",
     "is_recording",
     "load_episodes",
     "policy_source",
-    "share_out",
     "write_episodes",
 ]
 
-PILOT_EPISODES = 10
 _ARRAYS = (".npz", ".hdf5", ".h5")
-
-
-@dataclass(frozen=True)
-class Shares:
-    """Episodes by what they may be used for.
-
-    Attributes:
-        pilot: fixes the return range and the observation scaling; never part of a bound.
-        validation: fits the predictor and enters the bound.
-        test: only ever compared with.
-        all_episodes: these three, in recorded order.
-    """
-
-    pilot: Episodes | None
-    validation: Episodes
-    test: Episodes | None
-    all_episodes: Episodes
+_PROGRAMS = (".zip", ".safetensors", ".pt", ".ts", ".pt2", ".onnx")  # as load_policy knows them
+_RECORDINGS = (
+    "recorded episodes (.safetensors, .npz, .hdf5, or the id or folder of a Minari dataset)"
+)
+_POLICIES = (
+    "a Stable-Baselines3 .zip, a .safetensors, .pt, .pt2 or .onnx policy, a folder that tightrope "
+    "train wrote, file.py:name or package.module:name"
+)
+_NAMES = "the arrays observations, rewards, terminals and timeouts"
+_TABLE = (
+    f"load it with pandas and pass the frame to tightrope.certify, or make it an .npz of {_NAMES}"
+)
+_PICKLE = (
+    f"unpickling executes code, so load it yourself and pass {_NAMES} to tightrope.certify as a "
+    "dictionary, or write them as an .npz"
+)
+_REMEDIES = {
+    **dict.fromkeys((".csv", ".tsv", ".parquet", ".feather"), _TABLE),
+    **dict.fromkeys((".pkl", ".pickle"), _PICKLE),
+}
 
 
 @dataclass(frozen=True)
@@ -62,50 +69,81 @@ class PolicySource:
         record: of the training, if there is one beside the policy.
     """
 
-    policy: str | Path
+    policy: Any
     environment: Recipe
     record: TrainingRecord | None
 
 
-def policy_source(source: str, env: str | None, *, trust: bool = False) -> PolicySource:
+def policy_source(source: Any, env: Any = None, *, trust: bool = False) -> PolicySource:
     """The policy that `source` names, in the environment `env` or that of its training record.
 
+    A record is a file that anyone may have written: a module that it names is imported only if the
+    user names it as well, in `env`, or trusts the file.
+
     Raises:
-        InputError: neither names an environment, or the record is damaged or of another policy.
+        InputError: there is no such policy, neither names an environment, or the record is damaged
+            or of another policy.
     """
-    found = find_record(source)
+    found = None
+    if isinstance(source, str | Path):
+        _require_policy(source)
+        found = find_record(source)
     policy, record = (source, None) if found is None else found
     if env is not None:
         return PolicySource(policy, recipe(env), record)
+    named = repr(str(source)) if isinstance(source, str | Path) else type(source).__name__
     if record is None:
-        raise InputError(f"expected --env ID to roll the policy {source!r} out in, found none")
+        raise InputError(f"expected `env`, an environment to roll out {named} in, found none")
     trained = Recipe.from_json(record.environment)
-    if ":" in trained.id and not trust:
-        raise InputError(
-            f"expected --env {trained.id} or --trust: the training record of {source!r} names an "
-            "environment whose module would be imported, which executes code"
-        )
+    if ":" in trained.id:
+        if not trust:
+            raise InputError(
+                f"expected `env` {trained.id!r} or `trust`: the training record of {named} names "
+                "an environment whose module would be imported, which executes code"
+            )
+        recipe(trained.id)  # imports the module, also from the working directory
     return PolicySource(policy, trained, record)
 
 
-def is_recording(source: str | Path) -> bool:
-    """Whether a source names recorded episodes rather than a policy."""
+def is_recording(source: Any) -> bool:
+    """Whether a source is, or names, recorded episodes rather than a policy."""
+    if not isinstance(source, str | Path):
+        return isinstance(source, Episodes | Mapping) or is_frame(source) or _is_list(source)
     path = Path(source)
     if path.suffix == ".safetensors":
-        return stored_format(path) != POLICY_FORMAT
+        return tensors_format(path) != POLICY_FORMAT
     if path.is_dir():  # a Minari dataset, or what training wrote
         return policy_file(path) is None and not (path / RECORD_FILE).is_file()
     if path.suffix in _ARRAYS:
         return True
-    return not path.exists() and re.fullmatch(r"([\w-]+/)*[\w-]+-v\d+", str(source)) is not None
+    return not path.exists() and is_minari_id(str(source))
 
 
-def load_episodes(source: str | Path) -> Episodes:
-    """Episodes from tightrope's own file, a D4RL-style log, or a Minari dataset (id or folder).
+def load_episodes(source: Any) -> Episodes:
+    """Recorded episodes, whatever they are in.
+
+    Args:
+        source: the name of a file (tightrope's own .safetensors, or .npz or .hdf5 with the D4RL
+            names) or of a Minari dataset (id or folder); a dictionary of arrays with the D4RL
+            names; a data frame (:func:`tightrope.rollouts.import_frame` has its columns); a list of
+            `Episode`; or `Episodes`, which are returned as they are.
 
     Raises:
         InputError: there is no such recording, or it is damaged.
     """
+    if isinstance(source, Episodes):
+        return source
+    if isinstance(source, Mapping):
+        return import_arrays(source)
+    if is_frame(source):
+        return import_frame(source)
+    if _is_list(source):
+        return join(source)
+    if not isinstance(source, str | Path):
+        raise InputError(
+            f"expected {_RECORDINGS}, a dictionary of arrays, a data frame or a list of episodes, "
+            f"found {type(source).__name__}"
+        )
     path = Path(source)
     if path.suffix == ".safetensors":
         return load(path)
@@ -113,10 +151,42 @@ def load_episodes(source: str | Path) -> Episodes:
         return import_arrays(path)
     if is_recording(source):
         return import_minari(source)
-    raise InputError(
-        "expected recorded episodes (.safetensors, .npz, .hdf5, or the id or folder of a Minari "
-        f"dataset), found {str(source)!r}"
-    )
+    raise _refusal(_RECORDINGS, source)
+
+
+def _is_list(source: Any) -> bool:
+    return isinstance(source, Sequence) and all(isinstance(entry, Episode) for entry in source)
+
+
+def _require_policy(source: str | Path) -> None:
+    """Raise InputError for a name that no policy can have, or that nothing has."""
+    path = Path(source)
+    module, colon, name = str(source).rpartition(":")
+    if path.is_dir():
+        return
+    if colon and module and name.isidentifier():
+        if not module.endswith(".py"):
+            return
+        path = Path(module)
+    elif path.suffix not in _PROGRAMS:
+        if is_recording(source):
+            raise InputError(
+                f"expected a policy, found {str(source)!r}, a name of recorded episodes"
+            )
+        table = path.suffix in _REMEDIES
+        raise _refusal(f"{'a policy' if table else _POLICIES} or {_RECORDINGS}", source)
+    if not path.is_file():
+        raise InputError(f"expected a policy, found nothing at {str(path)!r}: check the path")
+    if path.suffix == ".safetensors" and tensors_format(path) == FORMAT:
+        raise InputError(f"expected a policy, found recorded episodes in {str(source)!r}")
+
+
+def _refusal(expected: str, source: str | Path) -> InputError:
+    path = Path(source)
+    if not path.exists():
+        return InputError(f"expected {expected}, found nothing at {str(source)!r}: check the path")
+    remedy = f": {_REMEDIES[path.suffix]}" if path.suffix in _REMEDIES else ""
+    return InputError(f"expected {expected}, found {str(source)!r}{remedy}")
 
 
 def check_destination(path: str | Path) -> None:
@@ -141,44 +211,3 @@ def write_episodes(episodes: Episodes, path: str | Path) -> None:
         save(episodes, path)
     else:
         export_arrays(episodes, path)
-
-
-def share_out(
-    episodes: Episodes,
-    *,
-    pilot: int = PILOT_EPISODES,
-    validation: int | None = None,
-    test: int = 0,
-) -> Shares:
-    """Share recorded episodes out in recorded order: pilot, validation, test.
-
-    Args:
-        episodes: the recording.
-        pilot: how many come first; may be 0.
-        validation: how many come next; by default all that `test` leaves.
-        test: how many come last; may be 0.
-
-    Raises:
-        InputError: there are not enough episodes, or a number is negative.
-    """
-    least = {"pilot": 0, "validation": 1, "test": 0}
-    for name, value in (("pilot", pilot), ("validation", validation), ("test", test)):
-        if value is not None and (value < least[name] or value != int(value)):
-            raise InputError(
-                f"{name} episodes must be a whole number of at least {least[name]}, found {value!r}"
-            )
-    left = len(episodes) - pilot - test
-    wanted = max(left, 1) if validation is None else validation
-    if wanted > left:
-        raise InputError(
-            f"expected at least {pilot + wanted + test} episodes ({pilot} pilot + {wanted} "
-            f"validation + {test} test), found {len(episodes)}: record more, or lower --episodes, "
-            "--test-episodes or --pilot-episodes"
-        )
-    middle = pilot + wanted
-    return Shares(
-        pilot=episodes.span(0, pilot) if pilot else None,
-        validation=episodes.span(pilot, middle),
-        test=episodes.span(middle, middle + test) if test else None,
-        all_episodes=episodes.span(0, middle + test),
-    )

@@ -6,20 +6,24 @@ board up to date, from which the parent reads progress and, if nothing moves any
 episode hangs.
 """
 
+import contextlib
 import gc
 import mmap
 import os
 import pickle
 import struct
 import sys
+import threading
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tightrope.environments import Recipe
-from tightrope.errors import InputError
+from tightrope.errors import InputError, one_line
+from tightrope.imports import quiet_registration
 from tightrope.policies.base import (
     BLOCK,
     ActionError,
@@ -34,15 +38,28 @@ __all__ = ["BOARD", "Job", "main", "run"]
 
 BOARD = struct.Struct("qq")  # (index of the episode being stepped, steps done)
 
+Floats = NDArray[np.float32]
+
 
 @dataclass(frozen=True)
 class Job:
     """What one worker does: episodes (index, seed) shared out over its environments beforehand."""
 
-    recipe: Recipe
-    policy: bytes  # cloudpickle
-    registration: bytes  # cloudpickle of Gymnasium's entry, for environments of the user's own
+    recipe: bytes  # cloudpickle, as are the next two: it may hold a function of the user's
+    policy: bytes
+    registration: bytes  # Gymnasium's entry, for environments of the user's own
     quotas: tuple[tuple[tuple[int, int], ...], ...]  # one queue of episodes per environment
+
+
+class _Place:
+    """Which episode is being worked on, here to blame and on the board for the parent to see."""
+
+    def __init__(self, board: Any) -> None:
+        self.board, self.index, self.steps = board, -1, 0
+
+    def move(self, index: int) -> None:
+        self.index = index
+        BOARD.pack_into(self.board, 0, index, self.steps)
 
 
 class _Slot:
@@ -50,119 +67,155 @@ class _Slot:
 
     def __init__(self, env: Any, quota: tuple[tuple[int, int], ...], noise_size: int) -> None:
         self.env, self.quota, self.noise_size = env, list(quota), noise_size
+        self.shape = env.observation_space.shape
 
-    def begin(self) -> bool:
-        """Reset to the next episode of the quota; False if there is none left."""
-        if not self.quota:
-            return False
+    def begin(self, place: _Place) -> None:
+        """Reset to the next episode of the quota."""
         self.index, self.seed = self.quota.pop(0)
+        place.move(self.index)
         # A generator of the episode's own: its actions do not depend on what runs beside it.
         self.generator = np.random.default_rng([self.seed, 1]) if self.noise_size else None
         self.success: bool | None = None
         self.observations: list[Any] = []
         self.actions: list[Any] = []
         self.rewards: list[float] = []
-        observation, _ = self.env.reset(seed=self.seed)
-        self.observation = observation
-        return True
+        self.terminated = self.truncated = False
+        self.observation, _ = self.env.reset(seed=self.seed)
+        self._check_observation()
 
-    def finish(self, final: Any, terminated: bool, truncated: bool) -> Episode:
+    def step(self, observation: Floats, action: Any) -> None:
+        """Act on the observation, which was the current one, and keep what comes of it."""
+        self.observations.append(observation)
+        self.actions.append(action)
+        self.observation, reward, self.terminated, self.truncated, info = self.env.step(action)
+        self._check_observation()
+        self.rewards.append(float(reward))
+        if "success" in info:
+            self.success = bool(self.success) or bool(info["success"])
+
+    def _check_observation(self) -> None:
+        """A wrong shape must not be broadcast into a row, nor words be read as numbers."""
+        found = np.asarray(self.observation)
+        if found.shape != self.shape or found.dtype.kind not in "fiub":
+            raise InputError(
+                f"expected an observation of shape {self.shape} from the environment, found shape "
+                f"{found.shape} of {found.dtype} after {len(self.actions)} steps"
+            )
+
+    @property
+    def ended(self) -> bool:
+        return self.terminated or self.truncated
+
+    def episode(self) -> Episode:
+        """What has been kept, as a whole."""
         return Episode(
             observations=np.stack(self.observations),
             rewards=np.array(self.rewards, dtype=np.float64),
-            terminated=terminated,
-            truncated=truncated,
+            terminated=self.terminated,
+            truncated=self.truncated,
             seed=self.seed,
             actions=np.stack(self.actions),
-            final_observation=np.asarray(final, dtype=np.float32),
+            final_observation=np.asarray(self.observation, dtype=np.float32),
             success=self.success,
         )
 
 
-def run(job: Job, send: Any, board: Any) -> None:
-    """Run a job: send ("episode", index, Episode) for each, then ("done",)."""
-    index = -1
-    try:
-        policy, slots, block = _prepare(job)
-        space = slots[0].env.action_space
-        features = slots[0].env.observation_space.shape[0]
-        send(("ready",))
-        steps = 0
-        active = []
-        for slot in slots:
-            index = slot.quota[0][0]
-            BOARD.pack_into(board, 0, index, steps)
-            slot.begin()
-            active.append(slot)
+@dataclass(frozen=True)
+class _Crowd:
+    """The policy, the environments that it acts in together, and where the work is."""
+
+    policy: Policy
+    block: int  # rows that the policy is called with
+    slots: list[_Slot]
+    place: _Place
+
+    @classmethod
+    def of(cls, job: Job, place: _Place) -> "_Crowd":
+        """Unpack a job."""
+        import gymnasium as gym
+
+        with quiet_registration():  # the policy's module may register what is registered here
+            entry = pickle.loads(job.registration)
+            if entry is not None:
+                gym.registry.setdefault(entry.id, entry)
+            policy: Policy = pickle.loads(job.policy)
+            recipe: Recipe = pickle.loads(job.recipe)
+            slots = [_Slot(recipe.make(), quota, policy.noise_size) for quota in job.quotas]
+        if not policy.deterministic and not policy.noise_size:
+            import torch
+
+            # It draws from torch's global generator, which starts alike in every process.
+            torch.manual_seed(job.quotas[0][0][1])
+        # A policy whose rounding depends on its neighbours is called for one row at a time.
+        stable = rows_are_stable(policy, slots[0].shape[0])
+        return cls(policy, BLOCK if stable else 1, slots, place)
+
+    def run(self, send: Any) -> None:
+        """Step all environments until their quotas are done, sending each episode as it ends."""
+        active = self.begin(self.slots)
         while active:
-            observations = np.empty((len(active), features), np.float32)
-            noise = np.empty((len(active), policy.noise_size), np.float32)
-            for row, slot in enumerate(active):
-                index = slot.index
-                observations[row] = slot.observation
-                if slot.generator is not None:
-                    noise[row] = slot.generator.standard_normal(policy.noise_size, np.float32)
-            finite = np.isfinite(observations).all(axis=1)
-            if not finite.all():
-                index = active[int(np.argmin(finite))].index
-                raise InputError("expected finite observations, found NaN or infinity")
-            try:
-                actions = act_in_blocks(policy, observations, noise, block=block)
-                check_actions(policy, actions, space)
-            except ActionError as error:
-                index = active[error.row or 0].index
-                raise
-            ended = False
-            for row, slot in enumerate(active):
-                index = slot.index
-                BOARD.pack_into(board, 0, index, steps)
-                action = actions[row]
-                slot.observations.append(observations[row])
-                slot.actions.append(action)
-                observation, reward, terminated, truncated, info = slot.env.step(action)
-                slot.rewards.append(float(reward))
-                slot.observation = observation
-                steps += 1
-                if "success" in info:
-                    slot.success = bool(slot.success) or bool(info["success"])
-                if terminated or truncated:
-                    send(("episode", index, slot.finish(observation, terminated, truncated)))
-                    ended = True
-                    slot.observation = None
-            if ended:
-                for slot in active:
-                    if slot.observation is None and slot.quota:
-                        index = slot.quota[0][0]
-                        BOARD.pack_into(board, 0, index, steps)
-                        slot.begin()
-                active = [slot for slot in active if slot.observation is not None]
-        BOARD.pack_into(board, 0, -1, steps)
+            observations, noise = self.observe(active)
+            actions = self.act(active, observations, noise)
+            for slot, observation, action in zip(active, observations, actions, strict=True):
+                self.place.move(slot.index)
+                slot.step(observation, action)
+                self.place.steps += 1
+                if slot.ended:
+                    send(("episode", slot.index, slot.episode()))
+            if any(slot.ended for slot in active):
+                going_on = [slot for slot in active if not slot.ended or slot.quota]
+                self.begin([slot for slot in going_on if slot.ended])
+                active = going_on
+        self.place.move(-1)
+
+    def begin(self, slots: list[_Slot]) -> list[_Slot]:
+        """Start the next episode in each of the slots."""
+        for slot in slots:
+            slot.begin(self.place)
+        return slots
+
+    def observe(self, active: list[_Slot]) -> tuple[Floats, Floats]:
+        """Observations (active, features) and the noise for actions (active, noise_size)."""
+        size = self.policy.noise_size
+        observations = np.empty((len(active), *active[0].shape), np.float32)
+        noise = np.empty((len(active), size), np.float32)
+        for row, slot in enumerate(active):
+            observations[row] = slot.observation
+            if slot.generator is not None:
+                noise[row] = slot.generator.standard_normal(size, np.float32)
+        finite = np.isfinite(observations).all(axis=1)
+        if not finite.all():
+            self.place.index = active[int(np.argmin(finite))].index
+            raise InputError("expected finite observations, found NaN or infinity")
+        return observations, noise
+
+    def act(self, active: list[_Slot], observations: Floats, noise: Floats) -> NDArray[Any]:
+        """Actions (active, ...) that lie in the action space."""
+        try:
+            actions = act_in_blocks(self.policy, observations, noise, block=self.block)
+            check_actions(self.policy, actions, active[0].env.action_space)
+        except ActionError as error:
+            self.place.index = active[error.row or 0].index
+            raise
+        return actions
+
+
+def run(job: Job, send: Any, board: Any) -> None:
+    """Run a job: send ("ready",), then ("episode", index, Episode) for each, then ("done",).
+
+    What goes wrong is sent as ("failed", index of the episode or -1, one line).
+    """
+    place = _Place(board)
+    try:
+        crowd = _Crowd.of(job, place)
+        send(("ready",))
+        crowd.run(send)
     except InputError as error:
-        send(("failed", index, str(error)))
+        send(("failed", place.index, str(error)))
     except Exception as error:  # whatever the environment or the policy raises
-        line = " ".join(str(error).split())
-        send(("failed", index, f"{type(error).__name__}: {line}"))
+        send(("failed", place.index, f"{type(error).__name__}: {one_line(error)}"))
     else:
         send(("done",))
-
-
-def _prepare(job: Job) -> tuple[Policy, list[_Slot], int]:
-    """Policy, environments, and how many rows the policy is called with."""
-    import gymnasium as gym
-
-    entry = pickle.loads(job.registration)
-    if entry is not None:
-        gym.registry.setdefault(entry.id, entry)
-    policy: Policy = pickle.loads(job.policy)
-    if not policy.deterministic and not policy.noise_size:
-        import torch
-
-        # It draws from torch's global generator, which starts alike in every process.
-        torch.manual_seed(job.quotas[0][0][1])
-    slots = [_Slot(job.recipe.make(), quota, policy.noise_size) for quota in job.quotas]
-    features = slots[0].env.observation_space.shape[0]
-    # A policy whose rounding depends on its neighbours is called for one row at a time.
-    return policy, slots, BLOCK if rows_are_stable(policy, features) else 1
 
 
 def main() -> None:
@@ -172,7 +225,15 @@ def main() -> None:
     os.dup2(2, 1)  # what an environment prints must not land on the command's standard output
     # Modules of the working directory count, but must not hide others: a user's random.py.
     sys.path.append(os.getcwd())
-    job = pickle.loads(connection.recv_bytes())
-    gc.freeze()  # nothing imported so far is garbage; do not look at it again
-    run(job, connection.send, board)
-    connection.close()
+    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):  # no parent
+        job = pickle.loads(connection.recv_bytes())
+        threading.Thread(target=_leave_with_parent, args=(connection,), daemon=True).start()
+        gc.freeze()  # nothing imported so far is garbage; do not look at it again
+        run(job, connection.send, board)
+
+
+def _leave_with_parent(connection: Connection) -> None:
+    """End at once when the parent is gone, even if an environment hangs: nobody waits for us."""
+    with contextlib.suppress(EOFError, OSError):
+        connection.recv_bytes()  # the parent sends one job and then nothing: this is the end
+    os._exit(0)

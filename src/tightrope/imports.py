@@ -1,0 +1,35 @@
+"""Importing what users name: from the working directory as well, and without noise."""
+
+import contextlib
+import importlib
+import sys
+import warnings
+from collections.abc import Iterator
+from types import ModuleType
+
+__all__ = ["import_module", "quiet_registration"]
+
+
+def import_module(name: str) -> ModuleType:
+    """Import as `python -m` does: modules of the working directory count."""
+    sys.path.insert(0, "")
+    try:
+        with quiet_registration():
+            return importlib.import_module(name)
+    finally:
+        sys.path.remove("")
+
+
+@contextlib.contextmanager
+def quiet_registration() -> Iterator[None]:
+    """Do not say that a Gymnasium environment is registered again, as on a second import.
+
+    One filter comes and goes, so that those which an imported module sets remain.
+    """
+    warnings.filterwarnings("ignore", message=r".*Overriding environment \S+ already in registry")
+    ours = warnings.filters[0]
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ValueError):  # an imported module has reset them all
+            warnings.filters.remove(ours)  # type: ignore[attr-defined]

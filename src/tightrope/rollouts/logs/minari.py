@@ -1,0 +1,175 @@
+"""Minari datasets, by their id in the local database or by their folder."""
+
+import re
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightrope.errors import InputError, one_line
+from tightrope.rollouts.episodes import Episode, Episodes, join
+from tightrope.rollouts.logs.shared import needed, subject_of
+
+__all__ = ["export_minari", "import_minari", "is_minari_id"]
+
+
+def is_minari_id(name: str) -> bool:
+    """Whether a name has the form of a Minari id, such as ``robot/walk-v0``."""
+    return re.fullmatch(r"([\w-]+/)*[\w-]+-v\d+", name) is not None
+
+
+def import_minari(dataset: str | Path) -> Episodes:
+    """Episodes of a Minari dataset, by its id in the local database or by its folder.
+
+    Raises:
+        InputError: Minari is missing, there is no such dataset, or it is damaged.
+    """
+    folder = _folder(dataset)
+    minari = _minari()
+    try:
+        source = minari.MinariDataset(folder)
+        seeds = [
+            entry.get("seed")
+            for entry in source.storage.get_episode_metadata(source.episode_indices)
+        ]
+        recorded = zip(source, seeds, strict=True)
+        episodes = [_from_minari(index, *pair) for index, pair in enumerate(recorded)]
+    except InputError:
+        raise
+    except Exception as error:  # Minari lets the exceptions of its storage through
+        raise InputError(
+            f"cannot read the Minari dataset {str(dataset)!r}: {one_line(error)}"
+        ) from None
+    if episodes and not (episodes[-1].terminated or episodes[-1].truncated):
+        warnings.warn(f"dropped the last episode of {dataset}: it has no end", stacklevel=2)
+        episodes = episodes[:-1]
+    name = str(source.spec.dataset_id)
+    environment = getattr(source.spec.env_spec, "id", None)
+    return join(episodes, subject_of(name, environment))
+
+
+def export_minari(episodes: Episodes, dataset_id: str) -> None:
+    """Write a new Minari dataset of that id into the local database.
+
+    Raises:
+        InputError: Minari is missing, the id exists or is malformed, or the episodes lack
+            actions or final observations, which Minari needs.
+    """
+    minari = _minari()
+    from minari.data_collector import EpisodeBuffer
+
+    if episodes.actions is None or episodes.final_observations is None:
+        raise InputError("expected episodes with actions and final observations for Minari")
+    if not is_minari_id(dataset_id):
+        raise InputError(f"expected an id such as robot/walk-v0, found {dataset_id!r}")
+    if dataset_id in minari.list_local_datasets():
+        raise InputError(f"expected a new dataset id, found {dataset_id!r} already there")
+    buffers = []
+    for index, episode in enumerate(episodes):
+        flags = np.zeros((2, len(episode.rewards)), dtype=np.bool_)
+        flags[:, -1] = episode.terminated, episode.truncated
+        states = [*episode.observations, episode.final_observation]
+        buffers.append(
+            EpisodeBuffer(
+                id=index,
+                seed=episode.seed if episode.seed >= 0 else None,
+                observations=np.stack(states),
+                actions=episode.actions,
+                rewards=episode.rewards,
+                terminations=flags[0],
+                truncations=flags[1],
+            )
+        )
+    policy = episodes.subject.get("policy", {}).get("name")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Minari warns of every optional field left out
+            minari.create_dataset_from_buffers(
+                dataset_id,
+                buffers,
+                observation_space=_box(episodes.observations),
+                action_space=_box(episodes.actions),
+                algorithm_name=policy,
+            )
+    except Exception as error:
+        raise InputError(
+            f"cannot write the Minari dataset {dataset_id!r}: {one_line(error)}"
+        ) from None
+
+
+def _folder(dataset: str | Path) -> Path:
+    """The folder with the data of a dataset; raises InputError if there is none."""
+    given = Path(dataset)
+    if given.is_dir():
+        for folder in (given, given / "data"):
+            if (folder / "metadata.json").is_file():
+                return folder
+        raise InputError(
+            "expected a Minari dataset or a policy with its training record, found neither in the "
+            f"folder {str(dataset)!r}"
+        )
+    if not is_minari_id(str(dataset)):
+        raise InputError(
+            f"expected the id or folder of a Minari dataset, found nothing at {str(dataset)!r}"
+        )
+    _minari()
+    from minari.storage.datasets_root_dir import get_dataset_path
+
+    folder = Path(get_dataset_path(str(dataset))) / "data"
+    if not folder.is_dir():
+        raise InputError(
+            f"expected a Minari dataset, found no {str(dataset)!r} in the local database "
+            f"{str(get_dataset_path())!r}: check the id, or download it with: minari download "
+            f"{dataset}"
+        )
+    return folder
+
+
+def _from_minari(index: int, episode: Any, seed: Any) -> Episode:
+    observations = _flat_space(episode.observations)
+    steps = len(episode.rewards)
+    if len(observations) not in (steps, steps + 1):
+        raise InputError(
+            f"expected {steps + 1} observations for {steps} rewards in episode {index}, "
+            f"found {len(observations)}"
+        )
+    terminations, truncations = np.asarray(episode.terminations), np.asarray(episode.truncations)
+    for name, flags in (("terminations", terminations), ("truncations", truncations)):
+        if flags.shape != (steps,) or flags[:-1].any():
+            raise InputError(
+                f"expected {steps} {name} in episode {index}, only the last of them true, found "
+                f"{flags.sum()} true of {len(flags)}"
+            )
+    return Episode(
+        observations=observations[:steps],
+        rewards=np.asarray(episode.rewards, dtype=np.float64),
+        terminated=bool(terminations[-1]),
+        truncated=bool(truncations[-1]),
+        seed=-1 if seed is None else int(seed),
+        actions=None if isinstance(episode.actions, dict) else np.asarray(episode.actions),
+        final_observation=observations[steps] if len(observations) > steps else None,
+    )
+
+
+def _flat_space(value: Any) -> NDArray[np.float32]:
+    """Observations (steps, features); dictionaries and tuples are laid side by side."""
+    if isinstance(value, Mapping):
+        return np.concatenate([_flat_space(part) for part in value.values()], axis=1)
+    if isinstance(value, tuple):
+        return np.concatenate([_flat_space(part) for part in value], axis=1)
+    array = np.asarray(value, dtype=np.float32)
+    return array.reshape(len(array), -1)
+
+
+def _box(array: NDArray[Any]) -> Any:
+    import gymnasium as gym
+
+    low, high = (-np.inf, np.inf) if array.dtype.kind == "f" else (array.min(), array.max())
+    return gym.spaces.Box(low, high, array.shape[1:], dtype=array.dtype.type)
+
+
+def _minari() -> Any:
+    return needed("minari", "a Minari dataset")

@@ -1,0 +1,244 @@
+"""Workers: environments that are Python objects reach them, and they end with their parent."""
+
+import functools
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from textwrap import dedent
+
+import custom_environments
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from tightrope.errors import InputError
+from tightrope.rollouts import collect, load, save
+
+# --- environments that are Python objects -----------------------------------------------------
+
+
+def assert_same(found, expected):
+    np.testing.assert_array_equal(found.observations, expected.observations)
+    np.testing.assert_array_equal(found.rewards, expected.rewards)
+    np.testing.assert_array_equal(found.seeds, expected.seeds)
+
+
+def test_an_environment_is_rolled_out_as_its_id_is():
+    expected = collect(custom_environments.leaning, "Counting-v0", 3, 0, workers=1)
+    found = collect(custom_environments.leaning, gym.make("Counting-v0"), 3, 0, workers=2)
+    assert_same(found, expected)
+    assert found.subject == expected.subject
+
+
+def test_an_environment_with_arguments_is_rolled_out_with_them(small_policy):
+    env = gym.make("Pendulum-v1", g=1.0, max_episode_steps=5)
+    policy = small_policy(3, 1, bound=2.0)
+    found = collect(policy, env, 2, 0, workers=2)
+    plain = collect(policy, "Pendulum-v1", 2, 0, workers=1)
+    assert found.lengths.tolist() == [5, 5]
+    np.testing.assert_array_equal(found.observations[0], plain.observations[0])
+    assert not np.array_equal(found.observations[4], plain.observations[4])  # another gravity
+    recorded = found.subject["environment"]
+    assert (recorded["id"], recorded["suite"]) == ("Pendulum-v1(g=1.0)", "custom")
+    assert recorded["time_limit"] == 5
+
+
+@pytest.mark.parametrize("kind", ["a class", "a closure", "a partial"])
+def test_what_a_function_returns_is_rolled_out(kind, tmp_path):
+    offset = 5.0
+
+    class Shifted(custom_environments.Counting):
+        def observation(self, action):
+            return super().observation(action) + offset
+
+    factory = {
+        "a class": Shifted,
+        "a closure": lambda: Shifted(),
+        "a partial": functools.partial(Shifted),
+    }[kind]
+    expected = collect(custom_environments.still, "Counting-v0", 3, 0, workers=1)
+    found = collect(custom_environments.still, factory, 3, 0, workers=2)
+    np.testing.assert_array_equal(found.observations, expected.observations + np.float32(5))
+    recorded = found.subject["environment"]
+    assert recorded["suite"] == "custom"
+    assert recorded["id"].endswith("<lambda>" if kind == "a closure" else "Shifted")
+    save(found, tmp_path / "a.safetensors")
+    assert load(tmp_path / "a.safetensors").subject == found.subject
+
+
+def test_a_function_of_a_script_may_use_what_the_script_registered(tmp_path):
+    (tmp_path / "script.py").write_text(
+        dedent(
+            """
+            import gymnasium as gym
+            import numpy as np
+            from tightrope.rollouts import collect
+
+            class Still(gym.Env):
+                observation_space = gym.spaces.Box(-1, 1, (2,))
+                action_space = gym.spaces.Box(-1, 1, (1,))
+
+                def reset(self, *, seed=None, options=None):
+                    return np.zeros(2, np.float32), {}
+
+                def step(self, action):
+                    return np.zeros(2, np.float32), 1.0, False, False, {}
+
+            gym.register("Still-v0", Still)
+
+            def build():
+                return gym.wrappers.TimeLimit(gym.make("Still-v0"), 4)
+
+            found = collect(lambda o: np.zeros((len(o), 1)), build, 2, 0, workers=2)
+            assert found.lengths.tolist() == [4, 4]
+            assert found.subject["environment"]["time_limit"] == 4
+            """
+        )
+    )
+    answer = subprocess.run(
+        [sys.executable, "script.py"], capture_output=True, text=True, cwd=tmp_path, timeout=300
+    )
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stderr == ""
+
+
+def test_what_cannot_travel_to_a_worker_is_an_input_error_of_one_line():
+    lock = threading.Lock()
+    with pytest.raises(InputError, match="cannot send the recipe to worker") as refusal:
+        collect(custom_environments.still, lambda: lock and custom_environments.Counting(), 1)
+    assert "\n" not in str(refusal.value)
+
+
+# --- modules of the user's own ----------------------------------------------------------------
+
+YARD = """
+import gymnasium as gym
+import numpy as np
+
+class Forklift(gym.Env):
+    observation_space = gym.spaces.Box(-1, 1, (2,))
+    action_space = gym.spaces.Box(-1, 1, (1,))
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        return np.zeros(2, np.float32), 1.0, False, False, {}
+
+def still(observations):
+    return np.zeros((len(observations), 1), np.float32)
+
+gym.register("Forklift-v0", Forklift, max_episode_steps=3)
+"""
+
+
+@pytest.mark.parametrize("policy", ["yard:still", "yard.py:still"])
+def test_a_module_of_the_working_directory_gives_environment_and_policy_without_a_word(
+    policy, tmp_path
+):
+    """It is imported, or run, more than once: Gymnasium would complain each time."""
+    (tmp_path / "yard.py").write_text(YARD)
+    code = (
+        "import sys\n"
+        "from tightrope.environments import Recipe, recipe\n"
+        "from tightrope.rollouts import collect\n"
+        "made = Recipe.from_json(recipe('yard:Forklift-v0').to_json())\n"
+        "found = collect(sys.argv[1], made, 2, 0, workers=2)\n"
+        "assert found.lengths.tolist() == [3, 3]\n"
+        "assert found.subject['environment']['id'] == 'yard:Forklift-v0'\n"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-P", "-c", code, policy],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=300,
+    )
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stderr == ""
+
+
+# --- the end of the parent --------------------------------------------------------------------
+
+
+def children_of(parent):
+    found = []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = status.read_text().rpartition(")")[2].split()
+        except OSError:  # gone meanwhile
+            continue
+        if int(fields[1]) == parent:
+            found.append(int(status.parent.name))
+    return found
+
+
+def test_a_worker_that_never_gets_a_job_ends_silently(capfd):
+    member = sys.modules["tightrope.rollouts.collect"]._start()
+    member.connection.close()
+    assert member.process.wait(timeout=300) == 0
+    member.board.close()
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        pytest.param("Counting-v0", id="busy sending episodes"),
+        pytest.param("Hangs-v0", id="hanging in a step"),
+    ],
+)
+def test_workers_end_silently_when_their_parent_is_killed(env, tmp_path, helpers):
+    script, marker = tmp_path / "script.py", tmp_path / "marker"
+    script.write_text(
+        "import custom_environments\n"
+        "from tightrope.rollouts import collect\n"
+        f"collect(custom_environments.still, {env!r}, 300_000, 0, workers=2, batch=1)\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, str(script)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(helpers), os.environ.get("PYTHONPATH", "")]),
+            "HANGING_MARKER": str(marker),
+        },
+    )
+    deadline = time.monotonic() + 300
+    while len(workers := children_of(process.pid)) < 2 or not busy(workers, env, marker):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=120)  # returns when the workers' end is closed, too
+    assert process.returncode == -signal.SIGTERM
+    assert (out, err) == ("", "")
+    for worker in workers:
+        wait_for_end(worker)
+
+
+def busy(workers, env, marker):
+    """Whether the workers are at their episodes: they have used the processor for a while."""
+    if env == "Hangs-v0":
+        return marker.exists()
+    used = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in workers]
+    ticks = os.sysconf("SC_CLK_TCK")
+    return all(int(fields[11]) / ticks > 4 for fields in used)
+
+
+def wait_for_end(pid):
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return
+        if state == "Z":
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"worker {pid} still runs")
