@@ -1,6 +1,8 @@
 """Recipes: every environment builds, the same seed gives the same episode, errors name remedies."""
 
+import functools
 import json
+import os
 import pickle
 import subprocess
 import sys
@@ -131,20 +133,45 @@ def test_a_recipe_knows_whether_episodes_have_a_fixed_length(name, fixed):
     assert recipe(name).fixed_length is fixed
 
 
-@pytest.mark.parametrize(
-    ("name", "length"), [("dm_control/reacher-easy-v0", 1000), ("reach-v3", 500)]
-)
-def test_suites_of_fixed_length_end_at_their_time_limit_and_truncated(name, length, made):
+LIMITS = dict.fromkeys(PAPER_IDS[:8], 1000) | dict.fromkeys(PAPER_IDS[8:], 500)
+LIMITS |= {"Pendulum-v1": 200, "CartPole-v1": 500, "Counting-v0": None}
+
+
+@pytest.mark.parametrize(("name", "limit"), LIMITS.items())
+def test_a_recipe_knows_the_time_limit(name, limit, made):
+    made(name)
+    assert recipe(name).time_limit == limit
+    assert recipe(name).to_json()["time_limit"] == limit
+
+
+@pytest.mark.parametrize("name", [*PAPER_IDS, "Pendulum-v1"])
+def test_episodes_are_truncated_exactly_at_the_time_limit(name, made):
     env, steps = made(name), 0
+    if hasattr(env.unwrapped, "_terminate_when_unhealthy"):
+        env.unwrapped._terminate_when_unhealthy = False  # or it falls before its time
     env.reset(seed=1)
     terminated = truncated = False
     while not (terminated or truncated):
         action = np.zeros(env.action_space.shape, np.float32)
         *_, terminated, truncated, info = env.step(action)
         steps += 1
-    assert (steps, terminated, truncated) == (length, False, True)
-    assert recipe(name).fixed_length
-    assert ("success" in info) == (name == "reach-v3")
+    assert (steps, terminated, truncated) == (recipe(name).time_limit, False, True)
+    assert ("success" in info) == (SUITES.get(name) == "metaworld")
+    if hasattr(env.unwrapped, "_terminate_when_unhealthy"):
+        env.unwrapped._terminate_when_unhealthy = True
+
+
+@pytest.mark.parametrize(
+    ("name", "fixed", "limit"),
+    [
+        ("dm_control/walker-walk-v0", True, 1000),
+        ("dm_control/lqr-lqr_2_1-v0", False, None),  # ends when it has come to rest
+    ],
+)
+def test_only_tasks_with_a_time_limit_have_a_fixed_length_in_dm_control(name, fixed, limit):
+    pytest.importorskip("shimmy")
+    found = recipe(name)
+    assert (found.fixed_length, found.time_limit) == (fixed, limit)
 
 
 def test_meta_worlds_goals_are_fifty_fixed_ones_and_the_recipe_says_so(made):
@@ -187,6 +214,7 @@ def test_a_recipe_survives_json(name):
     [
         lambda record: record.pop("thin"),
         lambda record: record.pop("goal_seed"),
+        lambda record: record.pop("time_limit"),  # as records were once
         lambda record: record.update(wrapper="none"),
         lambda record: record.clear(),
     ],
@@ -196,6 +224,15 @@ def test_a_recipe_with_missing_or_unknown_fields_is_refused(change):
     change(record)
     with pytest.raises(InputError, match="expected a recipe with the fields"):
         Recipe.from_json(record)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"thin": 0}, {"thin": "3"}, {"suite": "atari"}, {"time_limit": "1000"}, {"time_limit": True}],
+)
+def test_a_recipe_with_values_of_another_kind_is_refused(change):
+    with pytest.raises(InputError, match="as tightrope writes it"):
+        Recipe.from_json({**recipe("Hopper-v4").to_json(), **change})
 
 
 def test_a_recipe_is_returned_as_it_is():
@@ -223,6 +260,39 @@ def test_building_a_v4_environment_warns_of_nothing(name):
 def test_other_warnings_still_get_through(words):
     found = warnings_of(lambda: recipe("Complaining-v0").make())
     assert any(words in warning for warning in found)
+
+
+REGISTERING = """
+import warnings
+import gymnasium as gym
+from custom_environments import Counting
+warnings.warn("the forks are bent", stacklevel=2)
+warnings.filterwarnings("ignore", "a filter of the module's own")
+gym.register("Overridden-v0", Counting)
+"""
+
+
+def test_registering_again_is_passed_over_in_silence_but_nothing_else_is(tmp_path, monkeypatch):
+    for name in ("first", "second"):
+        (tmp_path / f"{name}_registration.py").write_text(REGISTERING)
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("first", "second"):
+        found = warnings_of(lambda name=name: recipe(f"{name}_registration:Overridden-v0"))
+        assert len(found) == 1
+        assert "the forks are bent" in found[0]
+    again = warnings_of(lambda: gym.register("Overridden-v0", custom_environments.Counting))
+    assert "Overriding" in again[0]  # those of others are heard as ever
+
+
+def test_an_imported_module_may_set_filters_of_its_own(tmp_path, monkeypatch):
+    (tmp_path / "third_registration.py").write_text(REGISTERING)
+    monkeypatch.syspath_prepend(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        before = list(warnings.filters)
+        recipe("third_registration:Overridden-v0")
+        (added,) = [filter_ for filter_ in warnings.filters if filter_ not in before]
+    assert added[1].pattern == "a filter of the module's own"
 
 
 def test_building_leaves_the_warning_filters_as_they_were():
@@ -287,6 +357,33 @@ def test_a_module_before_the_id_is_imported_first(tmp_path, monkeypatch):
     assert (found.suite, found.thin) == ("gymnasium", 3)
 
 
+MODULE = """
+import gymnasium as gym
+from custom_environments import Counting
+gym.register("Forklift-v7", Counting, max_episode_steps=4)
+"""
+
+
+def test_a_recorded_module_of_the_working_directory_is_imported_to_build(tmp_path):
+    """In a process that has not imported it, with the working directory not on its path."""
+    (tmp_path / "yard.py").write_text(MODULE)
+    record = {**recipe("Counting-v0").to_json(), "id": "yard:Forklift-v7", "time_limit": 4}
+    code = (
+        "from tightrope.environments import Recipe, recipe\n"
+        f"found = Recipe.from_json({record!r})\n"
+        "assert found.make().reset(seed=1)[0].shape == (3,)\n"
+        "assert recipe('yard:Forklift-v7') == found\n"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-P", "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
+    assert answer.returncode == 0, answer.stderr
+
+
 @pytest.mark.parametrize(
     "source", ["raise RuntimeError('no\\nlicence')", "import not_there", "def broken(:"]
 )
@@ -298,6 +395,118 @@ def test_a_module_that_cannot_be_imported_is_an_input_error_of_one_line(
     with pytest.raises(InputError, match="broken_warehouse") as refusal:
         recipe("broken_warehouse:Forklift-v0")
     assert "\n" not in str(refusal.value)
+
+
+# --- Python objects ---------------------------------------------------------------------------
+
+
+def counting():
+    return custom_environments.Counting()
+
+
+@pytest.mark.parametrize("name", ["Hopper-v4", "Pendulum-v1", "Counting-v0"])
+def test_an_environment_as_registered_has_the_recipe_of_its_id(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        env = gym.make(name)
+    assert recipe(env) == recipe(name)
+
+
+def test_the_window_that_an_environment_is_shown_in_is_no_part_of_it():
+    env = gym.make("Pendulum-v1", render_mode="rgb_array")
+    assert recipe(env) == recipe("Pendulum-v1")
+    env = gym.make("Pendulum-v1", render_mode="rgb_array", g=5.0)
+    assert recipe(env).make().render_mode is None
+
+
+def test_an_environment_with_arguments_is_built_with_them():
+    env = gym.make("Pendulum-v1", g=5.0, max_episode_steps=7)
+    found = recipe(env)
+    assert (found.id, found.suite, found.thin) == ("Pendulum-v1(g=5.0)", "custom", 3)
+    assert found.time_limit == 7
+    again = found.make()
+    assert again.unwrapped.g == 5.0
+    np.testing.assert_array_equal(roll_out(again, 3, 20)[0], roll_out(env, 3, 20)[0])
+    assert len(roll_out(again, 3, 20)[1]) == 7
+    assert again.unwrapped is not env.unwrapped
+
+
+def test_an_environment_with_wrappers_is_built_with_them():
+    wrapped = gym.wrappers.RescaleAction(gym.make("Pendulum-v1"), np.float32(-1), np.float32(1))
+    found = recipe(wrapped)
+    assert found.id == "Pendulum-v1 in RescaleAction"
+    assert found.make().action_space.high == 1.0
+    assert found.time_limit == 200
+
+
+@pytest.mark.parametrize(
+    ("env", "remedy"),
+    [
+        (lambda: custom_environments.Counting(), "without a `spec`: pass a function"),
+        (lambda: gym.Wrapper(gym.make("Pendulum-v1")), "expected a function"),
+    ],
+    ids=["no spec", "a wrapper whose arguments nobody knows"],
+)
+def test_an_environment_that_cannot_be_built_anew_is_refused_with_the_remedy(env, remedy):
+    with pytest.raises(InputError, match=remedy) as refusal:
+        recipe(env())
+    assert "\n" not in str(refusal.value)
+
+
+FACTORIES = {
+    "a function": (counting, "counting"),
+    "a class": (custom_environments.Counting, "custom_environments.Counting"),
+    "a partial": (functools.partial(counting), "counting"),
+    "with a spec": (lambda: gym.make("Pendulum-v1").unwrapped, "Pendulum-v1"),
+}
+
+
+@pytest.mark.parametrize(("factory", "name"), FACTORIES.values(), ids=FACTORIES)
+def test_a_function_that_returns_an_environment_has_a_recipe(factory, name):
+    found = recipe(factory)
+    assert found.id.endswith(name)
+    assert (found.suite, found.thin, found.time_limit) == ("custom", 3, None)
+    assert found.make().reset(seed=1)[0].shape == (3,)
+
+
+def test_the_recipe_of_a_function_knows_thinning_and_time_limit_where_they_show():
+    limited = recipe(lambda: gym.wrappers.TimeLimit(custom_environments.Counting(), 3))
+    assert limited.time_limit == 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # v4 is out of date, but nobody needs to hear
+        ant = recipe(lambda: gym.make("Ant-v4", max_episode_steps=9))
+    assert (ant.id, ant.thin, ant.time_limit) == ("Ant-v4", 5, 9)
+
+
+def test_what_a_function_returns_is_flattened_and_checked_as_all_environments():
+    shaped = functools.partial(custom_environments.Shaped, custom_environments.DICTIONARY)
+    assert recipe(shaped).make().observation_space.shape == (8,)
+    words = recipe(lambda: custom_environments.Shaped(gym.spaces.Discrete(4)))
+    with pytest.raises(InputError, match="Box or Dict observations"):
+        words.make()
+
+
+def broken():
+    raise OSError("no arm\nat /dev/arm0")
+
+
+@pytest.mark.parametrize(
+    "factory",
+    [broken, lambda: 3, lambda size: size, dict],
+    ids=["an error", "a number", "an argument", "another class"],
+)
+def test_a_function_that_returns_no_environment_is_an_input_error_of_one_line(factory):
+    with pytest.raises(InputError, match="expected a") as refusal:
+        recipe(factory)
+    assert "\n" not in str(refusal.value)
+
+
+def test_the_record_of_a_python_object_cannot_be_built_and_says_what_to_do():
+    record = json.loads(json.dumps(recipe(counting).to_json()))
+    assert "factory" not in record
+    found = Recipe.from_json(record)
+    with pytest.raises(InputError, match=r"counting.*pass the object.*`env`"):
+        found.make()
 
 
 # --- wrong ids and missing packages -----------------------------------------------------------

@@ -143,7 +143,7 @@ def test_the_digest_is_the_sha256_of_the_file(stored):
 
 
 def test_a_deterministic_policy_cannot_sample(stored):
-    with pytest.raises(InputError, match="--sample"):
+    with pytest.raises(InputError, match="leave out `sample`"):
         load_policy(stored, recipe("FiveWide-v0").make(), sample=True)
 
 

@@ -16,7 +16,7 @@ import torch
 
 from tightrope.environments import recipe
 from tightrope.errors import InputError
-from tightrope.policies import act_in_blocks, check_fit, load_policy, rows_are_stable
+from tightrope.policies import BLOCK, act_in_blocks, check_fit, load_policy
 
 RNG = np.random.default_rng(0)
 OBSERVATIONS = RNG.normal(0, 1, (37, 5)).astype(np.float32)
@@ -117,7 +117,7 @@ def test_a_program_gives_the_output_of_its_network(suffix, batch, program):
     policy = load_policy(program(suffix, batch), environment())
     check_fit(policy, environment())
     actions = act_in_blocks(policy, OBSERVATIONS, NO_NOISE)
-    np.testing.assert_allclose(actions, EXPECTED, atol=1e-6, rtol=0)
+    np.testing.assert_allclose(actions, EXPECTED, atol=1e-5, rtol=0)
     assert policy.deterministic
     assert policy.noise_size == 0
 
@@ -138,7 +138,7 @@ def test_an_onnx_file_exported_by_torch_is_read(tmp_path):
             verbose=False,
         )
     actions = act_in_blocks(load_policy(path, environment()), OBSERVATIONS, NO_NOISE)
-    np.testing.assert_allclose(actions, EXPECTED, atol=1e-6, rtol=0)
+    np.testing.assert_allclose(actions, EXPECTED, atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("suffix", ["pt", "pt2", "onnx"])
@@ -149,7 +149,7 @@ def test_a_program_travels_to_a_worker_after_it_has_been_used(suffix, program, m
     policy.act(OBSERVATIONS, NO_NOISE)
     monkeypatch.chdir("/")
     copy = pickle.loads(cloudpickle.dumps(policy))
-    np.testing.assert_allclose(copy.act(OBSERVATIONS, NO_NOISE), EXPECTED, atol=1e-6, rtol=0)
+    np.testing.assert_allclose(copy.act(OBSERVATIONS, NO_NOISE), EXPECTED, atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("suffix", ["pt", "pt2", "onnx"])
@@ -162,7 +162,10 @@ def test_the_digest_is_the_sha256_of_the_file(suffix, program):
 @pytest.mark.parametrize("batch", [1, 4, 16])
 def test_a_fixed_batch_size_leaves_rows_independent_of_each_other(batch, program):
     policy = load_policy(program("onnx", batch), environment())
-    assert rows_are_stable(policy, 5)
+    for seed in range(4):
+        rows = np.random.default_rng(seed).permutation(len(OBSERVATIONS))[:BLOCK]
+        actions = policy.act(OBSERVATIONS[rows], NO_NOISE[:BLOCK])
+        np.testing.assert_allclose(actions, EXPECTED[rows], atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("suffix", ["pt", "pt2", "onnx"])
@@ -175,9 +178,31 @@ def test_a_damaged_program_is_an_input_error(suffix, program, tmp_path):
         assert "\n" not in str(refusal.value)
 
 
-@pytest.mark.parametrize("suffix", ["pt", "pt2"])
-def test_a_file_of_mere_weights_is_an_input_error(suffix, tmp_path):
+@pytest.mark.parametrize("legacy", [True, False])
+@pytest.mark.parametrize("suffix", ["pt", "pth", "ts"])
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        (lambda: Network().state_dict(), "weights without their network"),
+        (lambda: {"model": Network().state_dict(), "step": 3}, "weights without their network"),
+        (Network, "a pickled object"),
+    ],
+    ids=["a state dict", "a checkpoint", "a whole module"],
+)
+def test_what_torch_save_writes_is_no_program_and_is_answered_with_the_remedy(
+    content, found, suffix, legacy, tmp_path
+):
     path = tmp_path / f"weights.{suffix}"
+    torch.save(content(), path, _use_new_zipfile_serialization=not legacy)
+    with pytest.raises(InputError, match=found) as refusal:
+        check_fit(load_policy(path, environment()), environment())
+    for remedy in ("torch.jit.script(module).save", "torch.export", "file.py:name"):
+        assert remedy in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_mere_weights_are_no_exported_program(tmp_path):
+    path = tmp_path / "weights.pt2"
     torch.save(Network().state_dict(), path)
     with pytest.raises(InputError, match="cannot load"):
         check_fit(load_policy(path, environment()), environment())
@@ -255,9 +280,9 @@ def test_a_program_for_another_environment_is_refused_with_the_environments_spac
 
 
 def test_a_program_cannot_sample_and_takes_no_statistics(program, tmp_path):
-    with pytest.raises(InputError, match="--sample"):
+    with pytest.raises(InputError, match="`sample`"):
         load_policy(program("pt"), environment(), sample=True)
-    with pytest.raises(InputError, match="--normalize"):
+    with pytest.raises(InputError, match="`normalize`"):
         load_policy(program("pt"), environment(), normalize=tmp_path / "statistics.npz")
 
 

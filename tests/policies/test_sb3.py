@@ -117,18 +117,13 @@ def test_a_policy_of_dictionaries_is_rebuilt_for_the_flattened_environment(sb3_m
     np.testing.assert_allclose(policy.act(flat, NO_NOISE), expected, atol=1e-5, rtol=0)
 
 
-def test_an_image_policy_is_not_taken_for_one_of_raw_pixels(sb3_model, sb3_file):
-    """SB3 divides images by 255 and moves their channels, which no weight in the zip shows."""
-    path = sb3_file("PPO", "Image-v0")
-    images = np.random.default_rng(0).integers(0, 256, (64, 36, 36, 1)).astype(np.uint8)
-    expected, _ = sb3_model("PPO", "Image-v0").predict(images, deterministic=True)
-    try:
-        policy = load_policy(path, environment("Image-v0"))
-    except InputError as refusal:
-        assert "--trust" in str(refusal)  # noqa: PT017
-    else:
-        flat = images.reshape(64, -1).astype(np.float32)
-        np.testing.assert_array_equal(policy.act(flat, NO_NOISE), expected)
+def test_a_policy_of_a_grid_is_rebuilt_for_the_flattened_environment(sb3_model, sb3_file):
+    """Two dimensions are never an image to SB3: it flattens them."""
+    grids = np.random.default_rng(0).uniform(-1, 1, (64, 2, 3)).astype(np.float32)
+    expected, _ = sb3_model("PPO", "Grid-v0").predict(grids, deterministic=True)
+    policy = load_policy(sb3_file("PPO", "Grid-v0"), environment("Grid-v0"))
+    flat = grids.reshape(64, 6)
+    np.testing.assert_allclose(policy.act(flat, NO_NOISE), expected, atol=1e-5, rtol=0)
 
 
 # --- sampled actions --------------------------------------------------------------------------
@@ -216,7 +211,7 @@ def test_sampled_discrete_actions_have_the_probabilities_of_sb3(algorithm, sb3_m
 
 @pytest.mark.parametrize("algorithm", ["TD3", "DDPG"])
 def test_a_policy_without_a_distribution_cannot_sample(algorithm, sb3_file):
-    with pytest.raises(InputError, match="--sample"):
+    with pytest.raises(InputError, match="`sample`"):
         load_policy(sb3_file(algorithm, "Five-v0"), environment("Five-v0"), sample=True)
 
 
@@ -297,9 +292,9 @@ def test_a_wrapper_that_was_told_not_to_normalise_does_not(tmp_path, sb3_model, 
 @pytest.mark.parametrize("norm_obs", [True, False])
 def test_a_model_in_memory_keeps_the_normalisation_it_was_trained_behind(norm_obs):
     wrapper = VecNormalize(
-        DummyVecEnv([lambda: environment("Five-v0")]), clip_obs=1.5, norm_obs=norm_obs
+        DummyVecEnv([lambda: environment("FiveWide-v0")]), clip_obs=1.5, norm_obs=norm_obs
     )
-    model = PPO("MlpPolicy", wrapper, device="cpu", policy_kwargs={"ortho_init": False})
+    model = PPO("MlpPolicy", wrapper, device="cpu", seed=0, policy_kwargs={"ortho_init": False})
     if norm_obs:
         wrapper.obs_rms.mean, wrapper.obs_rms.var = np.full(5, 3.0), np.full(5, 4.0)
     expected, _ = model.predict(wrapper.normalize_obs(OBSERVATIONS), deterministic=True)
@@ -440,7 +435,7 @@ def test_malicious_weights_in_a_zip_are_not_executed(legacy, member, tmp_path, s
 def test_a_malicious_vecnormalize_pickle_is_not_executed_without_trust(tmp_path, sb3_file):
     marker, file = tmp_path / "marker", tmp_path / "normalize.pkl"
     file.write_bytes(pickle.dumps(Bomb(marker)))
-    with pytest.raises(InputError, match="--trust"):
+    with pytest.raises(InputError, match="`trust`"):
         load_policy(sb3_file("PPO", "Five-v0"), environment("Five-v0"), normalize=file)
     assert not marker.exists()
     pickle.loads(file.read_bytes())
@@ -472,7 +467,7 @@ REFUSED = {
 @pytest.mark.parametrize("keywords", REFUSED.values(), ids=REFUSED)
 def test_what_cannot_be_rebuilt_without_executing_it_is_refused_and_names_trust(keywords, sb3_file):
     path = sb3_file("PPO", "Five-v0", **keywords)
-    with pytest.raises(InputError, match="--trust") as refusal:
+    with pytest.raises(InputError, match="`trust`") as refusal:
         load_policy(path, environment("Five-v0"))
     assert "\n" not in str(refusal.value)
 
@@ -485,13 +480,93 @@ def test_with_trust_sb3_itself_loads_what_was_refused(keywords, sb3_model, sb3_f
     np.testing.assert_allclose(policy.act(OBSERVATIONS, NO_NOISE), expected, atol=1e-5, rtol=0)
 
 
-def test_dqn_needs_trust(sb3_model, sb3_file):
+@pytest.mark.parametrize("trust", [False, True])
+@pytest.mark.parametrize("policy", ["MlpPolicy", "CnnPolicy"])
+def test_an_image_policy_is_refused_at_once_with_what_to_do(policy, trust, sb3_file):
+    """SB3 divides images by 255 and moves their channels, which no weight in the zip shows."""
+    path = sb3_file("PPO", "Image-v0", policy)
+    with pytest.raises(
+        InputError, match=r"images in ppo\d+\.zip: give it as file\.py:name"
+    ) as error:
+        load_policy(path, environment("Image-v0"), trust=trust)
+    assert "\n" not in str(error.value)
+
+
+CONTRIB = {
+    "RecurrentPPO": ("sb3_contrib.common.recurrent.policies", "certify the recording"),
+    "TQC": ("sb3_contrib.tqc.policies", r"give it as file\.py:name"),
+    "MaskablePPO": ("sb3_contrib.common.maskable.policies", r"give it as file\.py:name"),
+}
+
+
+@pytest.mark.parametrize("trust", [False, True])
+@pytest.mark.parametrize(("module", "remedy"), CONTRIB.values(), ids=CONTRIB)
+def test_policies_of_sb3_contrib_are_refused_at_once_with_what_to_do(
+    module, remedy, trust, tmp_path, sb3_file
+):
+    source = sb3_file("PPO", "Five-v0")
+    data = read_data(source)
+    data["policy_class"]["__module__"] = module
+    path = repack(source, tmp_path / "contrib.zip", data=json.dumps(data))
+    with pytest.raises(InputError, match=remedy) as refusal:
+        load_policy(path, environment("Five-v0"), trust=trust)
+    assert "\n" not in str(refusal.value)
+
+
+def test_dqn_is_rebuilt_and_has_nothing_to_sample_from(sb3_model, sb3_file):
     path, env = sb3_file("DQN", "FiveKeys-v0"), environment("FiveKeys-v0")
-    with pytest.raises(InputError, match="--trust"):
-        load_policy(path, env)
     expected, _ = sb3_model("DQN", "FiveKeys-v0").predict(OBSERVATIONS, deterministic=True)
-    actions = load_policy(path, env, trust=True).act(OBSERVATIONS, NO_NOISE)
-    np.testing.assert_array_equal(actions, expected)
+    assert len(set(expected.tolist())) > 1
+    policy = load_policy(path, env)
+    np.testing.assert_array_equal(policy.act(OBSERVATIONS, NO_NOISE), expected)
+    assert "(DQN)" in policy.name
+    with pytest.raises(InputError, match="`sample`"):
+        load_policy(path, env, sample=True)
+
+
+def test_a_learned_feature_extractor_of_dqn_is_not_overlooked(sb3_file):
+    path = sb3_file("DQN", "FiveKeys-v0", features_extractor_class=Extractor)
+    with pytest.raises(InputError, match="`trust`"):
+        load_policy(path, environment("FiveKeys-v0"))
+
+
+def test_what_can_be_rebuilt_is_not_executed_even_with_trust(tmp_path, sb3_file):
+    marker, source = tmp_path / "marker", sb3_file("PPO", "Five-v0")
+    data = read_data(source)
+    data["lr_schedule"] = {":serialized:": base64.b64encode(pickle.dumps(Bomb(marker))).decode()}
+    path = repack(source, tmp_path / "bomb.zip", data=json.dumps(data))
+    load_policy(path, environment("Five-v0"), trust=True)
+    assert not marker.exists()
+
+
+def with_pickle(source, target, content):
+    """A zip that SB3 itself has to load, with this for its learning-rate schedule."""
+    data = read_data(source)
+    data["lr_schedule"] = {":serialized:": base64.b64encode(content).decode()}
+    return repack(source, target, data=json.dumps(data))
+
+
+def test_a_trusted_zip_that_needs_a_missing_package_is_one_line_that_names_it(tmp_path, sb3_file):
+    source = sb3_file("PPO", "Five-v0", policy=CustomPolicy)
+    path = with_pickle(source, tmp_path / "a.zip", b"crobot_arm.gripper\nSchedule\n.")
+    with pytest.raises(InputError, match=r"a\.zip: it needs the module 'robot_arm'") as refusal:
+        load_policy(path, environment("Five-v0"), trust=True)
+    assert "\n" not in str(refusal.value)
+
+
+def test_whatever_a_trusted_zip_raises_is_one_line(tmp_path, sb3_file):
+    """Here a call of int("two\\nlines")."""
+    source = sb3_file("PPO", "Five-v0", policy=CustomPolicy)
+    path = with_pickle(source, tmp_path / "a.zip", b"cbuiltins\nint\n(Vtwo\\u000alines\ntR.")
+    with pytest.raises(InputError, match=r"SB3 cannot load a\.zip \(ValueError: .*two") as refusal:
+        load_policy(path, environment("Five-v0"), trust=True)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_trusted_policy_of_dictionaries_that_cannot_be_rebuilt_is_one_line(sb3_file):
+    path = sb3_file("PPO", "Dictionary-v0", "MultiInputPolicy", activation_fn=torch.nn.SiLU)
+    with pytest.raises(InputError, match=r"of vectors, found one of Dict.*file\.py:name"):
+        load_policy(path, environment("Dictionary-v0"), trust=True)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from tightrope.policies.base import (
     act_in_blocks,
     check_actions,
     check_fit,
+    normalization,
     rows_are_stable,
 )
 from tightrope.policies.load import load_policy
@@ -42,6 +43,7 @@ __all__ = [
     "load_mlp",
     "load_policy",
     "load_record",
+    "normalization",
     "policy_file",
     "rows_are_stable",
     "save_mlp",

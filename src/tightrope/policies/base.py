@@ -5,9 +5,17 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.errors import InputError
+from tightrope.errors import InputError, one_line
 
-__all__ = ["BLOCK", "Policy", "act_in_blocks", "check_actions", "check_fit", "rows_are_stable"]
+__all__ = [
+    "BLOCK",
+    "Policy",
+    "act_in_blocks",
+    "check_actions",
+    "check_fit",
+    "normalization",
+    "rows_are_stable",
+]
 
 # Every call of a policy gets exactly this many rows. Matrix products may round differently for
 # different numbers of rows; with one shape, an episode does not depend on its neighbours.
@@ -51,6 +59,12 @@ class Policy(Protocol):
         of the arguments only.
         """
         ...
+
+
+def normalization(policy: Policy) -> str:
+    """Where the statistics come from that a policy's observations are normalised by, or none."""
+    normalizer = getattr(policy, "normalizer", None)  # of the policies that can have one
+    return str(getattr(normalizer, "source", "none"))
 
 
 def act_in_blocks(
@@ -141,10 +155,10 @@ def check_fit(policy: Policy, env: Any) -> None:
     except InputError:
         raise
     except Exception as error:  # whatever the user's own code raises
-        line = " ".join(str(error).split())[:200]
         raise InputError(
             f"expected a policy for the observations {env.observation_space}, but {policy.name} "
-            f"cannot act on them ({type(error).__name__}: {line}): is it for another environment?"
+            f"cannot act on them ({type(error).__name__}: {one_line(error)}): is it for another "
+            "environment?"
         ) from error
     if policy.deterministic and not same:
         raise InputError(
@@ -153,4 +167,4 @@ def check_fit(policy: Policy, env: Any) -> None:
             "would not be independent"
         )
     if not policy.deterministic and not policy.noise_size and same:
-        raise InputError(f"expected a policy that can sample for --sample, found {policy.name}")
+        raise InputError(f"expected a policy that can sample for `sample`, found {policy.name}")

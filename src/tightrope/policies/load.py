@@ -1,17 +1,17 @@
 """From what a user names to a policy: the one place that looks at suffixes."""
 
-import importlib
 import inspect
 import sys
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 import cloudpickle
 
-from tightrope.errors import InputError
+from tightrope.errors import InputError, one_line
 from tightrope.files import sha256
+from tightrope.imports import import_module, quiet_registration
 from tightrope.policies.base import Policy
 from tightrope.policies.objects import as_policy
 from tightrope.policies.programs import ProgramPolicy
@@ -31,7 +31,7 @@ def load_policy(
     source: Any,
     env: Any,
     *,
-    normalize: Path | None = None,
+    normalize: str | Path | Literal[False] | None = None,
     trust: bool = False,
     sample: bool = False,
 ) -> Policy:
@@ -41,34 +41,43 @@ def load_policy(
         source: a path (also of a folder with a policy and its training record), ``file.py:name``,
             ``package.module:name``, or a Python object (:func:`tightrope.policies.as_policy`).
         env: an environment built by a recipe.
-        normalize: observation statistics beside an SB3 zip.
+        normalize: observation statistics of an SB3 zip: a VecNormalize pickle (with `trust`), or
+            an .npz (:func:`tightrope.policies.statistics.read_statistics`). False says that a
+            policy is to act without those that it was trained with.
         trust: allow loading what executes code from the file.
         sample: draw actions from the policy's distribution instead of taking its mode.
 
     Raises:
-        InputError: there is no such policy, it is damaged, or it needs `trust`.
+        InputError: there is no such policy, it is damaged, or it needs `trust` or `normalize`.
     """
+    if isinstance(normalize, bool) and normalize:
+        raise InputError("expected a file of statistics or False as `normalize`, found True")
+    statistics = Path(normalize) if normalize else None
+    unscaled: Literal[False] | None = False if normalize is False else None
     if not isinstance(source, str | Path):
-        return as_policy(source, sample=sample)
+        if statistics is not None:
+            raise InputError(f"expected an SB3 zip with `normalize`, found {source!r}")
+        return as_policy(source, sample=sample, normalize=unscaled)
     text, path = str(source), Path(source)
     if path.is_dir():
         path = _in_folder(path)
     if path.suffix == ".zip":
         _require_file(path)
-        return load_sb3(path, env, normalize=normalize, trust=trust, sample=sample)
-    if normalize is not None:
-        raise InputError(f"expected an SB3 zip with --normalize, found {text!r}")
+        given = statistics or unscaled
+        return load_sb3(path, env, normalize=given, trust=trust, sample=sample)
+    if statistics is not None:
+        raise InputError(f"expected an SB3 zip with `normalize`, found {text!r}")
     if path.suffix == ".safetensors":
         _require_file(path)
         return load_mlp(path, sample=sample)
-    if path.suffix in (".pt", ".ts", ".pt2", ".onnx"):
+    if path.suffix in (".pt", ".pth", ".ts", ".pt2", ".onnx"):
         _require_file(path)
         if sample:
-            raise InputError(f"expected an SB3 policy for --sample, found {text!r}")
+            raise InputError(f"expected an SB3 policy for `sample`, found {text!r}")
         return ProgramPolicy(path.resolve(), path.name, sha256(path))
     module, colon, attribute = text.rpartition(":")
     if colon and module and attribute.isidentifier():
-        return _from_module(module, attribute, sample)
+        return _from_module(module, attribute, sample, unscaled)
     raise InputError(f"expected {_KINDS}, found {text!r}")
 
 
@@ -85,9 +94,11 @@ def _require_file(path: Path) -> None:
         raise InputError(f"expected a policy file, found nothing at {str(path)!r}: check the path")
 
 
-def _from_module(module: str, attribute: str, sample: bool) -> Policy:
+def _from_module(
+    module: str, attribute: str, sample: bool, normalize: Literal[False] | None
+) -> Policy:
     try:
-        loaded = _import_file(Path(module)) if module.endswith(".py") else _import_name(module)
+        loaded = _import_file(Path(module)) if module.endswith(".py") else import_module(module)
         if not hasattr(loaded, attribute):
             raise InputError(f"expected {attribute!r} in {module!r}, found no such name")
         source = getattr(loaded, attribute)
@@ -96,19 +107,12 @@ def _from_module(module: str, attribute: str, sample: bool) -> Policy:
     except InputError:
         raise
     except (Exception, SystemExit) as error:  # whatever the user's own code raises
-        line = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        line = f"{type(error).__name__}: {one_line(error)}"
         raise InputError(f"cannot import {attribute!r} from {module!r}: {line}") from error
     file = getattr(loaded, "__file__", None)
     digest = sha256(Path(file)) if file else None
-    return as_policy(source, name=f"{module}:{attribute}", digest=digest, sample=sample)
-
-
-def _import_name(module: str) -> ModuleType:
-    sys.path.insert(0, "")  # as `python -m` does: modules of the working directory count
-    try:
-        return importlib.import_module(module)
-    finally:
-        sys.path.remove("")
+    name = f"{module}:{attribute}"
+    return as_policy(source, name=name, digest=digest, sample=sample, normalize=normalize)
 
 
 def _import_file(path: Path) -> ModuleType:
@@ -121,7 +125,8 @@ def _import_file(path: Path) -> ModuleType:
     cloudpickle.register_pickle_by_value(module)  # workers cannot import it by name
     sys.path.insert(0, str(path.parent.resolve()))
     try:
-        loader.exec_module(module)
+        with quiet_registration():
+            loader.exec_module(module)
     finally:
         sys.path.remove(str(path.parent.resolve()))
     return module

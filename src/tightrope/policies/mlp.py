@@ -26,11 +26,19 @@ _EPSILON = np.float32(1e-5)  # of layer norm: torch's default
 
 @dataclass(frozen=True)
 class Normalizer:
-    """Observation statistics frozen at the end of training: clip((x - mean) / scale)."""
+    """Observation statistics frozen at the end of training: clip((x - mean) / scale).
 
-    mean: NDArray[np.float64]  # in float64, as SB3 has it: differences from a large mean are small
+    Attributes:
+        mean: (features,) in float64, as SB3 has it: differences from a large mean are small.
+        scale: (features,) standard deviations, positive.
+        clip: largest magnitude of the result, for all features or (features,) for each.
+        source: where the statistics come from, for a person.
+    """
+
+    mean: NDArray[np.float64]
     scale: NDArray[np.float64]
-    clip: float
+    clip: float | NDArray[np.float64]
+    source: str = "statistics of its own"
 
     def __call__(self, observations: Floats) -> Floats:
         """Scaled observations."""
@@ -38,18 +46,24 @@ class Normalizer:
         return np.clip(scaled, -self.clip, self.clip).astype(np.float32)
 
     @classmethod
-    def of(cls, mean: Any, variance: Any, epsilon: float, clip: float) -> "Normalizer":
+    def of(
+        cls, mean: Any, variance: Any, epsilon: float, clip: float, source: str = "statistics"
+    ) -> "Normalizer":
         """From running statistics.
 
         Raises:
-            ValueError: a number is not finite or a variance is negative.
+            ValueError: a number is not finite, a variance is negative, or shapes differ.
         """
         mean, variance = np.asarray(mean, np.float64), np.asarray(variance, np.float64)
         with np.errstate(invalid="ignore"):
             scale = np.sqrt(variance + epsilon)
         if not (np.isfinite(mean).all() and np.isfinite(scale).all() and (scale > 0).all()):
             raise ValueError("expected finite means and positive variances")
-        return cls(mean, scale, float(clip))
+        if mean.shape != scale.shape:
+            raise ValueError(f"expected as many variances as means, found {scale.shape}")
+        if not clip > 0:
+            raise ValueError(f"expected a positive limit to clip to, found {clip}")
+        return cls(mean, scale, float(clip), source)
 
 
 @dataclass(frozen=True, repr=False)

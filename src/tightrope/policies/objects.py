@@ -1,7 +1,7 @@
 """Policies that are Python objects: SB3's `predict`, torch modules, plain callables."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from tightrope.errors import InputError
 from tightrope.policies.base import Policy
 from tightrope.policies.mlp import Normalizer
+from tightrope.policies.statistics import model_was_normalized, statistics_of
 
 __all__ = ["CallablePolicy", "ModulePolicy", "PredictPolicy", "as_policy"]
 
@@ -75,30 +76,35 @@ class CallablePolicy:
 
 
 def as_policy(
-    source: Any, *, name: str | None = None, digest: str | None = None, sample: bool = False
+    source: Any,
+    *,
+    name: str | None = None,
+    digest: str | None = None,
+    sample: bool = False,
+    normalize: Literal[False] | None = None,
 ) -> Policy:
     """A Python object as a policy: a Policy, `predict`, a torch module, or a callable.
 
     An SB3 algorithm trained behind a VecNormalize keeps its normalisation: without it another
-    policy would be certified.
+    policy would be certified; `normalize=False` says that this is meant.
 
     Raises:
-        InputError: the object is none of these, or cannot sample.
+        InputError: the object is none of these, cannot sample, or has lost its normalisation.
     """
     if isinstance(source, Policy):
         if sample and source.deterministic:
-            raise InputError(f"expected a policy that can sample for --sample, found {source.name}")
+            raise InputError(f"expected a policy that can sample for `sample`, found {source.name}")
         return source
     name = name or getattr(source, "__name__", None) or type(source).__name__
     if hasattr(source, "predict"):
-        normalizer = _attached_normalizer(source)
         # The policy of an SB3 algorithm predicts alike and travels without its environment.
-        algorithm = hasattr(source, "get_vec_normalize_env") and hasattr(source, "policy")
-        predictor = source.policy if algorithm else source
-        return PredictPolicy(predictor, name, digest, not sample, normalizer)
+        if hasattr(source, "get_vec_normalize_env") and hasattr(source, "policy"):
+            normalizer = None if normalize is False else _attached_normalizer(source, name)
+            return PredictPolicy(source.policy, name, digest, not sample, normalizer)
+        return PredictPolicy(source, name, digest, not sample)
     if sample:
         raise InputError(
-            f"expected a policy that can sample for --sample, found {name}: only SB3 policies can"
+            f"expected a policy that can sample for `sample`, found {name}: only SB3 policies can"
         )
     if _is_torch_module(source):
         return ModulePolicy(source.eval(), name, digest)
@@ -109,13 +115,17 @@ def as_policy(
     )
 
 
-def _attached_normalizer(algorithm: Any) -> Normalizer | None:
-    find = getattr(algorithm, "get_vec_normalize_env", None)
-    wrapper = find() if find is not None else None
-    if wrapper is None or not wrapper.norm_obs:
-        return None
-    running = wrapper.obs_rms
-    return Normalizer.of(running.mean, running.var, wrapper.epsilon, wrapper.clip_obs)
+def _attached_normalizer(model: Any, name: str) -> Normalizer | None:
+    wrapper = model.get_vec_normalize_env()
+    if wrapper is not None:
+        return statistics_of(wrapper, f"the VecNormalize of {name}")
+    if model_was_normalized(model):
+        raise InputError(
+            f"expected the observation statistics that {name} was trained with, SB3's "
+            "VecNormalize, found none: set_env its environment with them, or pass "
+            "`normalize=False` if it is to act without"
+        )
+    return None
 
 
 def _is_torch_module(source: Any) -> bool:

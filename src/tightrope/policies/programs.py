@@ -3,6 +3,7 @@
 Their runtimes cannot travel between processes, so these hold the path and load it on first use.
 """
 
+import contextlib
 import io
 import warnings
 import zipfile
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.errors import InputError
+from tightrope.errors import InputError, one_line
 
 __all__ = ["ProgramPolicy"]
 
@@ -22,8 +23,8 @@ __all__ = ["ProgramPolicy"]
 class ProgramPolicy:
     """A compiled program from observations to actions, by the suffix of its file.
 
-    ``.onnx`` runs in ONNX Runtime, ``.pt2`` as a torch.export program, ``.pt``/``.ts`` as
-    TorchScript, each on one thread.
+    ``.onnx`` runs in ONNX Runtime, ``.pt2`` as a torch.export program, ``.pt``/``.pth``/``.ts``
+    as TorchScript, each on one thread.
     """
 
     path: Path
@@ -59,9 +60,7 @@ def _load_onnx(path: Path) -> Any:
             path.read_bytes(), options, providers=["CPUExecutionProvider"]
         )
     except Exception as error:  # onnxruntime has its own exception for each of its modules
-        raise InputError(
-            f"cannot load {str(path)!r}: {' '.join(str(error).split())[:160]}"
-        ) from None
+        raise InputError(f"cannot load {str(path)!r}: {one_line(error)}") from None
     inputs, outputs = session.get_inputs(), session.get_outputs()
     if len(inputs) != 1:
         raise InputError(
@@ -90,15 +89,14 @@ def _load_torch(path: Path) -> Any:
                 batch = _example_batch(exported)
                 program: Any = exported.module()
             else:
+                _refuse_objects(path)
                 program = torch.jit.load(  # type: ignore[no-untyped-call]
                     str(path), map_location="cpu"
                 ).eval()
     except InputError:
         raise
     except Exception as error:  # torch raises many kinds for a damaged file
-        raise InputError(
-            f"cannot load {str(path)!r}: {' '.join(str(error).split())[:160]}"
-        ) from None
+        raise InputError(f"cannot load {str(path)!r}: {one_line(error)}") from None
 
     def feed(rows: NDArray[np.float32]) -> NDArray[Any]:
         with torch.inference_mode():
@@ -143,6 +141,30 @@ def _refuse_code(path: Path, content: bytes) -> None:
                         f"cannot load {str(path)!r} safely: {name!r} in it is more than tensors "
                         "and could execute code; export it again, or give it as file.py:name"
                     ) from None
+
+
+def _refuse_objects(path: Path) -> None:
+    """Explain that what `torch.save` writes is no program: weights, or a pickle of a module."""
+    import torch
+
+    content = path.read_bytes()
+    if zipfile.is_zipfile(io.BytesIO(content)):
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            names = archive.namelist()
+        saved = not any(name.endswith("constants.pkl") or "/code/" in name for name in names)
+        saved = saved and any(name.endswith("data.pkl") for name in names)
+    else:
+        saved = content[:2] == b"\x80\x02"  # how torch.save wrote before it wrote zips
+    if not saved:
+        return
+    found = "a pickled object, which would execute code"
+    with contextlib.suppress(Exception):  # anything but tensors and plain containers
+        torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+        found = "weights without their network, as torch.save(module.state_dict()) writes"
+    raise InputError(
+        f"expected a TorchScript program in {path.name}, found {found}: export the module with "
+        "torch.jit.script(module).save(file) or torch.export, or give it as file.py:name"
+    )
 
 
 def _in_pieces(feed: Any, observations: NDArray[np.float32], size: int | None) -> NDArray[Any]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.errors import InputError
+from tightrope.errors import InputError, one_line
 from tightrope.files import sha256, write_atomically
 
 __all__ = [
@@ -136,7 +136,9 @@ def save_record(record: TrainingRecord, path: Path) -> None:
     try:
         text = json.dumps(content, indent=1, allow_nan=False) + "\n"
     except (TypeError, ValueError) as error:
-        raise InputError(f"expected a record of finite numbers and texts: {error}") from None
+        raise InputError(
+            f"expected a record of finite numbers and texts: {one_line(error)}"
+        ) from None
 
     def write(temporary: Path) -> None:
         temporary.write_text(text)
@@ -168,10 +170,11 @@ def load_record(path: Path) -> TrainingRecord:
                 content[name] = np.array(content[name], dtype=np.float32)
         return TrainingRecord(**content)
     except OSError as error:
-        raise InputError(f"cannot read {str(path)!r}: {error.strerror}") from None
+        raise InputError(f"cannot read {str(path)!r}: {one_line(error)}") from None
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
-        line = " ".join(str(error).split())
-        raise InputError(f"{str(path)!r} is damaged or no training record: {line}") from None
+        raise InputError(
+            f"{str(path)!r} is damaged or no training record: {one_line(error)}"
+        ) from None
 
 
 def policy_file(folder: Path) -> Path | None:

@@ -1,15 +1,15 @@
 """A perceptron policy as one .safetensors file: weights and a JSON header, nothing to unpickle."""
 
 import dataclasses
-import json
 import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tightrope.errors import InputError
-from tightrope.files import sha256, write_atomically
+from tightrope.errors import InputError, one_line
+from tightrope.files import load_tensors, save_tensors, sha256
+from tightrope.files import tensors_format as stored_format
 from tightrope.policies.mlp import MLPPolicy, Normalizer
 
 __all__ = ["FORMAT", "load_mlp", "save_mlp", "stored_format"]
@@ -23,8 +23,6 @@ def save_mlp(policy: MLPPolicy, path: Path, *, environment: str, about: str = ""
     Raises:
         InputError: the file exists or cannot be written.
     """
-    from safetensors.numpy import save_file
-
     arrays: dict[str, Any] = {"low": policy.low, "high": policy.high}
     for index, (weight, bias) in enumerate(zip(policy.weights, policy.biases, strict=True)):
         arrays[f"{index}.weight"], arrays[f"{index}.bias"] = weight, bias
@@ -33,7 +31,7 @@ def save_mlp(policy: MLPPolicy, path: Path, *, environment: str, about: str = ""
     if policy.normalizer is not None:
         arrays["normalizer.mean"] = policy.normalizer.mean
         arrays["normalizer.scale"] = policy.normalizer.scale
-        arrays["normalizer.clip"] = np.array([policy.normalizer.clip])
+        arrays["normalizer.clip"] = np.atleast_1d(policy.normalizer.clip)
     if policy.log_std is not None:
         weight_or_none, spread = policy.log_std
         arrays["log_std.bias"] = spread
@@ -49,21 +47,7 @@ def save_mlp(policy: MLPPolicy, path: Path, *, environment: str, about: str = ""
     }
     if policy.norms:  # files without them stay as they always were
         header["norms"] = len(policy.norms)
-    metadata = {"tightrope": json.dumps(header, sort_keys=True)}
-    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    write_atomically(path, lambda temporary: save_file(contiguous, temporary, metadata=metadata))
-
-
-def stored_format(path: Path) -> str | None:
-    """The tightrope format tag of a .safetensors file, or None if it has none or is damaged."""
-    from safetensors import safe_open
-
-    try:
-        with safe_open(path, framework="np") as archive:
-            tag = json.loads((archive.metadata() or {}).get("tightrope", "{}")).get("format")
-            return None if tag is None else str(tag)
-    except Exception:  # whatever the file is, it is not one of ours
-        return None
+    save_tensors(path, arrays, header)
 
 
 def load_mlp(path: Path, *, sample: bool = False) -> MLPPolicy:
@@ -72,19 +56,18 @@ def load_mlp(path: Path, *, sample: bool = False) -> MLPPolicy:
     Raises:
         InputError: the file is damaged or of another kind, or the policy cannot sample.
     """
-    from safetensors import safe_open
-
-    if stored_format(path) != FORMAT:
-        raise InputError(f"expected the format {FORMAT}, found another in {str(path)!r}")
+    arrays, header = load_tensors(path, FORMAT)
     try:
-        with safe_open(path, framework="np") as archive:
-            header = json.loads(archive.metadata()["tightrope"])
-            arrays = {name: archive.get_tensor(name) for name in archive.keys()}  # noqa: SIM118
         layers = sum(1 for name in arrays if re.fullmatch(r"\d+\.weight", name))
         normalizer = None
         if "normalizer.mean" in arrays:
-            clip = float(arrays["normalizer.clip"][0])
-            normalizer = Normalizer(arrays["normalizer.mean"], arrays["normalizer.scale"], clip)
+            clip = arrays["normalizer.clip"]  # one for all features, or for each
+            normalizer = Normalizer(
+                arrays["normalizer.mean"],
+                arrays["normalizer.scale"],
+                float(clip[0]) if len(clip) == 1 else clip,
+                path.name,
+            )
         log_std = None
         if "log_std.bias" in arrays:
             log_std = arrays.get("log_std.weight"), arrays["log_std.bias"]
@@ -102,10 +85,9 @@ def load_mlp(path: Path, *, sample: bool = False) -> MLPPolicy:
             norms=_norms(header, arrays),
         )
     except Exception as error:  # a damaged file can fail in any of these steps
-        line = " ".join(str(error).split())
-        raise InputError(f"{str(path)!r} is damaged or no policy: {line}") from None
+        raise InputError(f"{str(path)!r} is damaged or no policy: {one_line(error)}") from None
     if sample and policy.deterministic:
-        raise InputError(f"{path.name} holds a deterministic policy: leave out --sample")
+        raise InputError(f"{path.name} holds a deterministic policy: leave out `sample`")
     return policy if sample else dataclasses.replace(policy, log_std=None)
 
 
