@@ -152,9 +152,9 @@ def test_targets_bootstrap_through_truncation_but_not_through_termination(
     seen = []
     plain = module.critic_loss
 
-    def spy(*args):
-        seen.append(args[7])
-        return plain(*args)
+    def spy(*networks, bootstraps, **given):
+        seen.append(bootstraps)
+        return plain(*networks, bootstraps=bootstraps, **given)
 
     monkeypatch.setattr(made._losses, "critic", spy)
     made.train(1, batch_size=8)

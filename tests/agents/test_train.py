@@ -150,7 +150,7 @@ def test_a_finished_run_that_lost_a_snapshot_is_not_trained_anew(tmp_path):
 def test_a_run_that_diverges_is_one_line(agent, tmp_path):
     options = {**SMALL, "steps": 1000, "learning_rate": 1e30}
     more = {"rollout": 128} if agent == "ppo" else {"warmup": 40}
-    with pytest.raises(InputError, match=r"training diverged at step .* lower --learning-rate"):
+    with pytest.raises(InputError, match=r"training diverged at step .* lower `learning_rate`"):
         train(agent, PENDULUM, tmp_path / "run", **options, **more)
 
 
@@ -214,7 +214,7 @@ def test_another_agent_environment_or_version_is_refused(tmp_path):
 
 def test_a_folder_with_something_else_is_refused(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(InputError, match="with other content: choose another --out"):
+    with pytest.raises(InputError, match="with other content: choose another `out`"):
         train("sac", PENDULUM, tmp_path, **OFF)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
@@ -310,7 +310,7 @@ def test_a_kill_at_any_moment_leaves_a_readable_checkpoint(tmp_path):
     for _ in range(3):
         process = subprocess.Popen([sys.executable, "-c", KILLED, str(folder)])
         before = reached
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while time.monotonic() < deadline:
             time.sleep(0.05)
             if process.poll() is not None:
@@ -385,22 +385,22 @@ def test_stock_sb3_loads_the_zips_without_our_package(agent, tmp_path):
         ("sac", "CartPole-v1", {}, "expected continuous actions for sac"),
         ("redq", "CartPole-v1", {}, "expected continuous actions for redq"),
         ("redq", "Pendulum-v9", {}, "expected the id of an environment"),
-        ("redq", PENDULUM, {"steps": 0}, "--steps must be at least 1"),
-        ("redq", PENDULUM, {"seed": -1}, "--seed must be at least 0"),
-        ("redq", PENDULUM, {"seed": 2**32}, r"--seed must be below 2\*\*32"),
-        ("redq", PENDULUM, {"steps": 10_000}, "--steps must be above --warmup 10,000"),
-        ("redq", PENDULUM, {"levels": (3, 2, 1)}, "--levels must be three rising"),
-        ("redq", PENDULUM, {"subset": 11}, "--subset must be at most --critics 10"),
-        ("redq", PENDULUM, {"gamma": 1.5}, r"--gamma must be in \[0, 1\]"),
-        ("redq", PENDULUM, {"learning_rate": 0.0}, "--learning-rate must be"),
-        ("redq", PENDULUM, {"hidden": (0,)}, "--hidden must be"),
-        ("redq", PENDULUM, {"batch": 2.5}, "--batch must be a whole number"),
-        ("sac", PENDULUM, {"critics": 5}, r"expected settings of sac .*, found --critics"),
-        ("sac", PENDULUM, {"compile": "always"}, "--compile always is for redq"),
-        ("ppo", PENDULUM, {"warmup": 5}, "found --warmup"),
-        ("ppo", PENDULUM, {"rollout": 100}, "--rollout must be a multiple of a --batch"),
-        ("ppo", PENDULUM, {"threads": 0}, "--threads must be at least 1"),
-        ("ppo", PENDULUM, {"checkpoint_every": 0}, "--checkpoint-every must be at least 1"),
+        ("redq", PENDULUM, {"steps": 0}, "`steps` must be at least 1"),
+        ("redq", PENDULUM, {"seed": -1}, "`seed` must be at least 0"),
+        ("redq", PENDULUM, {"seed": 2**32}, r"`seed` must be below 2\*\*32"),
+        ("redq", PENDULUM, {"steps": 10_000}, "`steps` must be above `warmup` 10,000"),
+        ("redq", PENDULUM, {"levels": (3, 2, 1)}, "`levels` must be three rising"),
+        ("redq", PENDULUM, {"subset": 11}, "`subset` must be at most `critics` 10"),
+        ("redq", PENDULUM, {"gamma": 1.5}, r"`gamma` must be in \[0, 1\]"),
+        ("redq", PENDULUM, {"learning_rate": 0.0}, "`learning_rate` must be"),
+        ("redq", PENDULUM, {"hidden": (0,)}, "`hidden` must be"),
+        ("redq", PENDULUM, {"batch": 2.5}, "`batch` must be a whole number"),
+        ("sac", PENDULUM, {"critics": 5}, r"expected settings of sac .*, found `critics`"),
+        ("sac", PENDULUM, {"compile": "always"}, "`compile` always is for redq"),
+        ("ppo", PENDULUM, {"warmup": 5}, "found `warmup`"),
+        ("ppo", PENDULUM, {"rollout": 100}, "`rollout` must be a multiple of a `batch`"),
+        ("ppo", PENDULUM, {"threads": 0}, "`threads` must be at least 1"),
+        ("ppo", PENDULUM, {"checkpoint_every": 0}, "`checkpoint_every` must be at least 1"),
     ],
 )
 def test_wrong_input_is_refused_before_anything_is_written(agent, env, options, words, tmp_path):

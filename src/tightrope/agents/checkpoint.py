@@ -15,8 +15,8 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
 from tightrope.agents.experience import Experience
-from tightrope.errors import InputError
-from tightrope.files import replace_atomically
+from tightrope.errors import InputError, one_line
+from tightrope.files import WriteError, replace_atomically
 
 __all__ = ["load_checkpoint", "restore", "save_checkpoint"]
 
@@ -48,8 +48,7 @@ def save_checkpoint(
     try:
         replace_atomically(path, lambda temporary: torch.save(content, temporary))
     except RuntimeError as error:  # what torch makes of a full disk
-        line = " ".join(str(error).split())[:120]
-        raise InputError(f"cannot write {str(path)!r}, is the disk full? ({line})") from None
+        raise WriteError(path, f"is the disk full? ({one_line(error)})") from None
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:
@@ -61,8 +60,7 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch raises many kinds for a hostile or damaged file
-        line = " ".join(str(error).split())[:120]
-        raise InputError(f"cannot read the checkpoint {str(path)!r}: {line}") from None
+        raise InputError(f"cannot read the checkpoint {str(path)!r}: {one_line(error)}") from None
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
         raise InputError(f"expected the format {_FORMAT}, found another in {str(path)!r}")
     return content

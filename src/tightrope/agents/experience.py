@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.errors import InputError
+from tightrope.seeds import RunStream, run_seed
 
 __all__ = ["Experience", "failures"]
-
-_TAG = 0x7EA1  # keeps the seeds of training episodes apart from those of evaluation
 
 
 @contextlib.contextmanager
@@ -63,10 +62,9 @@ class Experience(gym.Wrapper):
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
         """Start the next episode of the run; SB3's own seeds are not used."""
-        sequence = np.random.SeedSequence((self.root, _TAG, self.started))
+        start = run_seed(self.root, RunStream.TRAINING, self.started)
         self.started += 1
         self._rewards.clear()
-        start = int(sequence.generate_state(1)[0] >> 1)
         with failures(f"the start of training episode {self.started - 1}"):
             observation, info = self.env.reset(seed=start, options=options)
         self._observations = [np.array(observation)]  # environments may reuse theirs

@@ -1,15 +1,12 @@
 """A frozen policy leaves: SB3's zip, weights without pickle, and the training record."""
 
 import contextlib
-import shutil
-import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 
 import cloudpickle
 import numpy as np
-from safetensors import SafetensorError
 from stable_baselines3.common.base_class import BaseAlgorithm
 
 from tightrope.agents import networks, policies
@@ -17,8 +14,8 @@ from tightrope.agents.experience import Experience
 from tightrope.agents.redq import REDQ
 from tightrope.agents.settings import Settings
 from tightrope.environments import Recipe
-from tightrope.errors import InputError
-from tightrope.files import sha256
+from tightrope.errors import one_line
+from tightrope.files import WriteError, sha256, write_folder
 from tightrope.policies import MLPPolicy, TrainingRecord, load_policy, save_mlp, save_record
 from tightrope.versions import library_versions
 
@@ -42,40 +39,37 @@ def export(
     Raises:
         InputError: the folder cannot be written.
     """
-    try:
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as name:
-            new = Path(name) / "new"
-            new.mkdir()
-            with _self_contained(model), (new / "policy.zip").open("wb") as stream:
+
+    def fill(new: Path) -> None:
+        with _self_contained(model), (new / "policy.zip").open("wb") as stream:
+            try:
                 model.save(stream)
-            frozen = load_policy(new / "policy.zip", experience, sample=True)
-            assert isinstance(frozen, MLPPolicy)  # what the zips of our agents hold
-            steps = model.num_timesteps
-            frozen = replace(frozen, name=f"{agent} on {recipe.id}, {steps:,} steps")
-            about = f"{agent}, seed {seed}"
-            save_mlp(frozen, new / "policy.safetensors", environment=recipe.id, about=about)
-            files = ("policy.safetensors", "policy.zip")
-            record = TrainingRecord(
-                agent=agent,
-                environment=recipe.to_json(),
-                steps=steps,
-                episodes=experience.episodes,
-                gamma=chosen.gamma,
-                return_low=experience.low,
-                return_high=experience.high,
-                observation_mean=experience.mean.astype(np.float32),
-                observation_deviation=experience.deviation.astype(np.float32),
-                settings={**asdict(chosen), "hidden": list(chosen.hidden), "seed": seed},
-                versions=library_versions(),
-                digests={file: sha256(new / file) for file in files},
-            )
-            save_record(record, new / "policy.json")
-            if folder.exists():
-                shutil.rmtree(folder)
-            new.rename(folder)
-    except (OSError, RuntimeError, SafetensorError) as error:  # of a full disk, each in its own way
-        line = getattr(error, "strerror", None) or " ".join(str(error).split())[:120]
-        raise InputError(f"cannot write {str(folder)!r}: {line}") from None
+            except RuntimeError as error:  # what torch makes of a full disk
+                raise WriteError(folder, one_line(error)) from None
+        frozen = load_policy(new / "policy.zip", experience, sample=True)
+        assert isinstance(frozen, MLPPolicy)  # what the zips of our agents hold
+        steps = model.num_timesteps
+        frozen = replace(frozen, name=f"{agent} on {recipe.id}, {steps:,} steps")
+        about = f"{agent}, seed {seed}"
+        save_mlp(frozen, new / "policy.safetensors", environment=recipe.id, about=about)
+        files = ("policy.safetensors", "policy.zip")
+        record = TrainingRecord(
+            agent=agent,
+            environment=recipe.to_json(),
+            steps=steps,
+            episodes=experience.episodes,
+            gamma=chosen.gamma,
+            return_low=experience.low,
+            return_high=experience.high,
+            observation_mean=experience.mean.astype(np.float32),
+            observation_deviation=experience.deviation.astype(np.float32),
+            settings={**asdict(chosen), "hidden": list(chosen.hidden), "seed": seed},
+            versions=library_versions(),
+            digests={file: sha256(new / file) for file in files},
+        )
+        save_record(record, new / "policy.json")
+
+    write_folder(folder, fill, replace=True)
 
 
 @contextlib.contextmanager

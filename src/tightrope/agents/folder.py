@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.agents.run import RUN_FORMAT, Run
-from tightrope.errors import InputError
+from tightrope.errors import InputError, one_line
 from tightrope.files import replace_atomically
 
 __all__ = ["claim"]
@@ -26,13 +26,13 @@ def claim(folder: Path, run: Run) -> Iterator[None]:
     if not path.is_file() and _occupied(folder):
         raise InputError(
             f"expected a new folder or that of a run, found {str(folder)!r} with other content: "
-            "choose another --out"
+            "choose another `out`"
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / ".lock").open("w")
     except OSError as error:
-        raise InputError(f"cannot write into {str(folder)!r}: {error.strerror}") from None
+        raise InputError(f"cannot write into {str(folder)!r}: {one_line(error)}") from None
     with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -65,9 +65,9 @@ def _require_same(path: Path, wanted: dict[str, Any]) -> None:
     try:
         found = json.loads(path.read_text())
     except ValueError:
-        raise InputError(f"{str(path)!r} is damaged: choose another --out") from None
+        raise InputError(f"{str(path)!r} is damaged: choose another `out`") from None
     if not isinstance(found, dict) or found.get("format") != RUN_FORMAT:
-        raise InputError(f"expected the format {RUN_FORMAT} in {str(path)!r}: choose another --out")
+        raise InputError(f"expected the format {RUN_FORMAT} in {str(path)!r}: choose another `out`")
     for name in dict.fromkeys([*wanted, *found]):
         ours, theirs = wanted.get(name), found.get(name)
         if ours == theirs:
@@ -79,5 +79,5 @@ def _require_same(path: Path, wanted: dict[str, Any]) -> None:
             name, ours, theirs = f"{name}: {keys[0]}", ours.get(keys[0]), theirs.get(keys[0])
         raise InputError(
             f"expected the run that {str(path.parent)!r} was begun with ({name} {theirs}), found "
-            f"{ours}: give the same options and versions, or another --out"
+            f"{ours}: give the same options and versions, or another `out`"
         )

@@ -6,6 +6,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from tightrope.errors import one_line
 from tightrope.files import replace_atomically
 
 __all__ = ["COLUMNS", "Log", "read_log"]
@@ -42,7 +43,9 @@ class Log:
         try:
             self._write(row)
         except OSError as error:
-            warnings.warn(f"no row in the log at step {row['step']:,}: {error}", stacklevel=2)
+            warnings.warn(
+                f"no row in the log at step {row['step']:,}: {one_line(error)}", stacklevel=2
+            )
 
     def _write(self, row: dict[str, Any]) -> None:
         csv.writer(self._stream).writerow([_text(row.get(name)) for name in COLUMNS])

@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from tightrope.agents.policies import CriticEnsemble, REDQPolicy
+from tightrope.errors import one_line
 
 __all__ = ["REDQ", "actor_loss", "critic_loss", "draw_members", "squashed_sample"]
 
@@ -100,16 +101,29 @@ class REDQ(SAC):
             temperature = self.log_ent_coef.detach().exp()
 
         loss = self._losses.critic(
-            *(self.critic, self.critic_target, self.actor, observations, actions),
-            *(next_observations, batch.rewards.squeeze(1), bootstraps.squeeze(1)),
-            *(noise[0], members, temperature, self.huber),
+            self.critic,
+            self.critic_target,
+            self.actor,
+            observations=observations,
+            actions=actions,
+            next_observations=next_observations,
+            rewards=batch.rewards.squeeze(1),
+            bootstraps=bootstraps.squeeze(1),
+            noise=noise[0],
+            members=members,
+            temperature=temperature,
+            huber=self.huber,
         )
         self.critic.optimizer.zero_grad()
         loss.backward()
         self.critic.optimizer.step()
 
         policy_loss, log_prob = self._losses.actor(
-            self.critic, self.actor, observations, noise[1], temperature
+            self.critic,
+            self.actor,
+            observations=observations,
+            noise=noise[1],
+            temperature=temperature,
         )
         self.actor.optimizer.zero_grad()
         policy_loss.backward()
@@ -193,15 +207,15 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """torch.compile, or after its first failure the function itself."""
     fast: Callable[..., Any] | None = torch.compile(function, dynamic=False)
 
-    def call(*args: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
         nonlocal fast
         if fast is not None:
             try:
-                return fast(*args)
+                return fast(*args, **kwargs)
             except Exception as error:  # no C++ compiler, or whatever the compiler raises
                 fast = None
-                line = " ".join(str(error).split())[:160]
+                line = one_line(error, 160)
                 warnings.warn(f"torch.compile failed, going on without it: {line}", stacklevel=2)
-        return function(*args)
+        return function(*args, **kwargs)
 
     return call

@@ -84,22 +84,22 @@ def specify(
     names = LEVELS[agent]
     if levels is not None:
         if not 0 < levels[0] < levels[1] < levels[2]:
-            raise InputError(f"--levels must be three rising numbers of steps, found {levels}")
+            raise InputError(f"`levels` must be three rising numbers of steps, found {levels}")
         names = dict(zip(names, levels, strict=True))
     total = names["expert"] if steps is None else steps
     every = max(total // _EVALUATIONS, 1) if evaluate_every is None else evaluate_every
-    least = {"steps": (total, 1), "seed": (seed, 0), "evaluate-every": (every, 1)}
+    least = {"steps": (total, 1), "seed": (seed, 0), "evaluate_every": (every, 1)}
     for name, (value, smallest) in {
         **least,
-        "evaluation-episodes": (evaluation_episodes, 1),
+        "evaluation_episodes": (evaluation_episodes, 1),
     }.items():
         if value < smallest:
-            raise InputError(f"--{name} must be at least {smallest}, found {value!r}")
+            raise InputError(f"`{name}` must be at least {smallest}, found {value!r}")
     if seed >= 2**32:
-        raise InputError(f"--seed must be below 2**32, found {seed!r}")
+        raise InputError(f"`seed` must be below 2**32, found {seed!r}")
     if isinstance(chosen, SACSettings) and total <= chosen.warmup:
         raise InputError(
-            f"--steps must be above --warmup {chosen.warmup:,}, found {total:,}: nothing would be "
+            f"`steps` must be above `warmup` {chosen.warmup:,}, found {total:,}: nothing would be "
             "learned"
         )
     reached = {name: at for name, at in names.items() if at <= total}
@@ -110,7 +110,7 @@ def specify(
         updates = (total - chosen.warmup) * chosen.replay_ratio
         compiled = compile == "always" or (compile == "auto" and updates >= _COMPILE_FROM)
     elif compile == "always":
-        raise InputError(f"--compile always is for redq, found {agent}: that is SB3's own code")
+        raise InputError(f"`compile` always is for redq, found {agent}: that is SB3's own code")
     return Run(
         agent=agent,
         environment=recipe(env),
@@ -169,7 +169,7 @@ def build(run: Run) -> tuple[BaseAlgorithm, Experience]:
     assert isinstance(chosen, PPOSettings)
     if chosen.batch < 2 or chosen.rollout % chosen.batch:
         raise InputError(
-            f"--rollout must be a multiple of a --batch of at least 2, found {chosen.rollout} and "
+            f"`rollout` must be a multiple of a `batch` of at least 2, found {chosen.rollout} and "
             f"{chosen.batch}"
         )
     model = PPO(

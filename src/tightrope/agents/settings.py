@@ -80,7 +80,7 @@ class REDQSettings(SACSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.subset > self.critics:
-            raise InputError(f"--subset must be at most --critics {self.critics}: {self.subset}")
+            raise InputError(f"`subset` must be at most `critics` {self.critics}: {self.subset}")
 
 
 @dataclass(frozen=True)
@@ -138,4 +138,4 @@ def settings(agent: str, overrides: dict[str, Any]) -> Settings:
 
 
 def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+    return f"`{name}`"

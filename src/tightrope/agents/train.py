@@ -27,11 +27,11 @@ from tightrope.environments import Recipe
 from tightrope.errors import InputError
 from tightrope.files import replace_atomically
 from tightrope.progress import progress_bar
+from tightrope.seeds import RunStream, run_seed
 
 __all__ = ["TrainingInterruptedError", "evaluate", "train"]
 
 _ROWS = 200  # of the log in a whole run
-_TAG = 0xE7A1  # keeps the seeds of evaluation episodes apart from those of training
 # Names that SB3's agents give to what the log has columns for.
 _NAMES = {
     "critic_loss": ("train/critic_loss", "train/value_loss"),
@@ -42,7 +42,7 @@ _NAMES = {
 
 
 _DIVERGED = (
-    "training diverged at step {:,} ({}): lower --learning-rate and start anew in another --out"
+    "training diverged at step {:,} ({}): lower `learning_rate` and start anew in another `out`"
 )
 
 
@@ -79,9 +79,9 @@ def train(
         TrainingInterruptedError: by Ctrl-C.
     """
     run = specify(agent, env, **options)
-    for name, value in (("threads", threads), ("checkpoint-every", checkpoint_every)):
+    for name, value in (("threads", threads), ("checkpoint_every", checkpoint_every)):
         if value is not None and value < 1:
-            raise InputError(f"--{name} must be at least 1, found {value!r}")
+            raise InputError(f"`{name}` must be at least 1, found {value!r}")
     if threads is not None or agent != "redq":
         torch.set_num_threads(threads or 1)
     model, experience = build(run)
@@ -151,7 +151,7 @@ class _Training:
             if not (path / "policy.json").is_file():
                 raise InputError(
                     f"expected {name!r} in {str(self.folder)!r}, a finished run, found it gone: "
-                    "put it back, or train anew in another --out"
+                    "put it back, or train anew in another `out`"
                 )
         return self.snapshots
 
@@ -260,10 +260,10 @@ def evaluate(
     env = recipe.make()
     returns, lengths = [], []
     for index in range(episodes):
-        start = np.random.SeedSequence((seed, _TAG, index)).generate_state(1)[0] >> 1
+        start = run_seed(seed, RunStream.EVALUATION, index)
         total, length, over = 0.0, 0, False
         with failures(f"evaluation episode {index}"):
-            observation, _ = env.reset(seed=int(start))
+            observation, _ = env.reset(seed=start)
         while not over:
             action, _ = model.predict(observation, deterministic=True)
             with failures(f"step {length} of evaluation episode {index}"):
