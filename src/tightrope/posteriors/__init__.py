@@ -1,10 +1,11 @@
-"""Step iii: Gaussian networks, fitting one portion, fitting a chain, predicting returns."""
+"""Step iii: regression on free data, Gaussian networks, fitting a chain, predicting returns."""
 
 from tightrope.posteriors.chain import Link, fit_chain
+from tightrope.posteriors.clock import Clock
 from tightrope.posteriors.evaluate import draw_losses, draw_predictions
-from tightrope.posteriors.fit import Curves, Rows, Settings, fit, settled
+from tightrope.posteriors.fit import Curves, FitSettings, fit, settled
 from tightrope.posteriors.gaussians import Gaussians, kaiming_means, kl_divergence
-from tightrope.posteriors.network import Sampling, draw, predict
+from tightrope.posteriors.network import Network, Sampling, draw, predict
 from tightrope.posteriors.objectives import OBJECTIVES, Objective, Stage
 from tightrope.posteriors.predictor import (
     Chain,
@@ -13,40 +14,60 @@ from tightrope.posteriors.predictor import (
     load_chain,
     save_chain,
 )
-from tightrope.posteriors.presets import PRESETS, Preset, initial_prior, preset
-from tightrope.posteriors.scaling import Scaling, scaling_from_pilot, scaling_from_training
-from tightrope.posteriors.seeds import child_seed
+from tightrope.posteriors.presets import (
+    PRESETS,
+    Preset,
+    PresetName,
+    informed_prior,
+    random_prior,
+)
+from tightrope.posteriors.regression import Regressed, Regression, regress
+from tightrope.posteriors.rows import Rows
+from tightrope.posteriors.scaling import (
+    RangeSource,
+    Scaling,
+    moments,
+    range_from_pilot,
+    range_from_training,
+)
 
 __all__ = [
     "OBJECTIVES",
     "PRESETS",
     "Chain",
+    "Clock",
     "Curves",
+    "FitSettings",
     "Gaussians",
     "Link",
+    "Network",
     "Objective",
     "Prediction",
     "Preset",
+    "PresetName",
+    "RangeSource",
+    "Regressed",
+    "Regression",
     "ReturnPredictor",
     "Rows",
     "Sampling",
     "Scaling",
-    "Settings",
     "Stage",
-    "child_seed",
     "draw",
     "draw_losses",
     "draw_predictions",
     "fit",
     "fit_chain",
-    "initial_prior",
+    "informed_prior",
     "kaiming_means",
     "kl_divergence",
     "load_chain",
+    "moments",
     "predict",
-    "preset",
+    "random_prior",
+    "range_from_pilot",
+    "range_from_training",
+    "regress",
     "save_chain",
-    "scaling_from_pilot",
-    "scaling_from_training",
     "settled",
 ]

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tightrope.posteriors.fit import Curves, Rows, Settings, Tick, fit
+from tightrope.posteriors.fit import Curves, FitSettings, Tick, fit
 from tightrope.posteriors.gaussians import Gaussians
 from tightrope.posteriors.objectives import Stage
-from tightrope.posteriors.seeds import child_seed
+from tightrope.posteriors.rows import Rows
+from tightrope.seeds import Stream, child_seed
 
 __all__ = ["Link", "fit_chain"]
 
@@ -30,7 +31,7 @@ def fit_chain(
     prior: Gaussians,
     links: Sequence[Link],
     rows: Rows,
-    settings: Settings,
+    settings: FitSettings,
     seeds: Sequence[int],
     *,
     tick: Tick | None = None,
@@ -44,8 +45,8 @@ def fit_chain(
     """
     posteriors, curves = [], []
     for index, link in enumerate(links, start=first):
-        seen = Rows(rows.inputs[link.start : link.stop], rows.targets[link.start : link.stop])
-        own = [child_seed(seed, 1, index) for seed in seeds]
+        seen = rows.span(link.start, link.stop)
+        own = [child_seed(seed, Stream.FIT, index) for seed in seeds]
         prior, curve = fit(prior, seen, link.stage, settings, own, tick=tick)
         posteriors.append(prior)
         curves.append(curve)

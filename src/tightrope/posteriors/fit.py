@@ -11,25 +11,15 @@ from torch import Tensor
 from tightrope.posteriors.gaussians import Gaussians
 from tightrope.posteriors.network import Sampling, draw, predict
 from tightrope.posteriors.objectives import OBJECTIVES, Stage
+from tightrope.posteriors.rows import Rows
 
-__all__ = ["Curves", "Rows", "Settings", "fit", "pretrain", "settled"]
+__all__ = ["Curves", "FitSettings", "fit", "settled"]
 
 Tick = Callable[[int], None]  # called with the number of steps just done
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Scaled observations and normalised returns of one portion."""
-
-    inputs: Tensor  # (rows, features)
-    targets: Tensor  # (rows,) in [0, 1]
-
-    def __len__(self) -> int:
-        return len(self.targets)
-
-
-@dataclass(frozen=True)
-class Settings:
+class FitSettings:
     """How to fit.
 
     Attributes:
@@ -82,8 +72,11 @@ def settled(objective: Sequence[float] | NDArray[np.float64]) -> bool:
     """Whether the last quarter of a run changed the objective by no more than 2 %, or than noise.
 
     Means over a quarter of the run are compared; noise is two standard errors of their difference,
-    from the scatter of the epochs within each (where there are enough to tell).
+    from the scatter of the epochs within each (where there are enough to tell). A single epoch
+    says nothing: it has not settled.
     """
+    if len(objective) < 2:
+        return False
     quarter = max(1, len(objective) // 4)
     last = np.asarray(objective, dtype=np.float64)[-2 * quarter :].reshape(2, -1)
     before, after = last.mean(axis=1)
@@ -95,7 +88,7 @@ def fit(
     prior: Gaussians,
     rows: Rows,
     stage: Stage,
-    settings: Settings,
+    settings: FitSettings,
     seeds: Sequence[int],
     *,
     tick: Tick | None = None,
@@ -143,35 +136,6 @@ def fit(
         return move.posterior(), Curves(*curves)
 
 
-def pretrain(
-    means: tuple[Tensor, ...], rows: Rows, seeds: Sequence[int], *, steps: int, batch: int = 128
-) -> tuple[Tensor, ...]:
-    """Means fitted to rows by least squares without noise, one set per seed (Adam, 1e-3).
-
-    In float64, then rounded: whoever verifies a certificate fits its first prior again. Updates
-    enlarge rounding errors, and float32 ones ended thousands of nats apart on another processor or
-    beside other members (measured; docs/formats.md).
-    """
-    parameters = [mean.to(torch.float64, copy=True).requires_grad_() for mean in means]
-    inputs, targets = rows.inputs.double(), rows.targets.double()
-    # A variance of e^-30 is none: the same forward pass serves with and without noise.
-    silent = tuple(torch.full_like(mean, -30.0) for mean in parameters)
-    gaussians = Gaussians(tuple(parameters), silent)
-    optimiser = torch.optim.Adam(parameters, lr=1e-3, fused=True)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)
-    noise = [torch.Generator().manual_seed(seed) for seed in seeds]
-    batches = _Batches(len(rows), batch, noise)
-    for _ in range(steps):
-        picked = batches.next()
-        drawn = draw(gaussians, inputs[picked], noise)
-        loss = (drawn - targets[picked]).square().mean(dim=1).sum()
-        optimiser.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
-        schedule.step()
-    return tuple(mean.detach().float() for mean in parameters)
-
-
 class _Move:
     """A posterior as a move away from its prior: shifts of the means, ratios of the variances."""
 
@@ -199,7 +163,7 @@ class _Move:
 
 
 def _prior_losses(
-    prior: Gaussians, rows: Rows, noise: list[torch.Generator], settings: Settings
+    prior: Gaussians, rows: Rows, noise: list[torch.Generator], settings: FitSettings
 ) -> Tensor:
     """(members, rows) losses of predictors drawn from the prior."""
     with torch.no_grad():
@@ -208,7 +172,9 @@ def _prior_losses(
         return (drawn - rows.targets).square()
 
 
-def _predict_soft(posterior: Gaussians, inputs: Tensor, noise: list, settings: Settings) -> Tensor:
+def _predict_soft(
+    posterior: Gaussians, inputs: Tensor, noise: list, settings: FitSettings
+) -> Tensor:
     """Predictions for training: clipped in value, but with a gradient outside [0, 1] as well."""
     raw = draw(posterior, inputs, noise, settings.sampling)
     return raw + (raw.clamp(0.0, 1.0) - raw).detach()

@@ -1,22 +1,73 @@
-"""The return predictor: a network with Gaussian weights, drawn anew for every row (or pass).
+"""The return predictor: a network with Gaussian weights, or an average of plain ones.
 
 Two hidden layers, layer normalisation without learned numbers before each ReLU, one output
-clipped to [0, 1]. Every learned number is in the KL; nothing is replaced by its mean.
+clipped to [0, 1]. Where a KL is paid, every learned number is in it and nothing is replaced by its
+mean; where none is (a predictor fixed beforehand), the plain network is the predictor.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import layer_norm
 
 from tightrope.posteriors.gaussians import Gaussians
 
-__all__ = ["Noise", "Sampling", "draw", "predict"]
+__all__ = ["HIDDEN", "Network", "Noise", "Sampling", "draw", "forward", "predict"]
+
+HIDDEN = (256, 256)
 
 Sampling = Literal["local", "weights"]
 Noise = Sequence[torch.Generator]  # one generator per member
+
+
+def forward(layers: Sequence[Tensor], inputs: Tensor) -> Tensor:
+    """Unclipped outputs (members, batch) of plain networks.
+
+    Args:
+        layers: one (members, inputs + 1, outputs) each; the last row is the bias.
+        inputs: (members, batch, features), or (batch, features) for all members alike.
+    """
+    hidden = inputs if inputs.dim() == 3 else inputs.expand(len(layers[0]), *inputs.shape)
+    for index, layer in enumerate(layers):
+        hidden = torch.baddbmm(layer[:, -1:], hidden, layer[:, :-1])  # (members, batch, outputs)
+        if index < len(layers) - 1:
+            hidden = layer_norm(hidden, hidden.shape[-1:]).relu()
+    return hidden.squeeze(-1)
+
+
+@dataclass(frozen=True, repr=False)
+class Network:
+    """A predictor without dice: the clipped average of one or several plain networks."""
+
+    layers: tuple[Tensor, ...]  # (members, inputs + 1, outputs)
+
+    @property
+    def features(self) -> int:
+        """How many inputs there are."""
+        return int(self.layers[0].shape[1]) - 1
+
+    def member(self, index: int) -> "Network":
+        """One of the averaged networks."""
+        return Network(tuple(layer[index : index + 1] for layer in self.layers))
+
+    def outputs(self, inputs: Tensor) -> NDArray[np.float64]:
+        """(members, rows) clipped predictions of each network."""
+        with torch.inference_mode():
+            parts = [forward(self.layers, part) for part in torch.split(inputs, 8192)]
+            return torch.cat(parts, dim=1).clamp(0.0, 1.0).double().numpy()
+
+    def __call__(self, inputs: Tensor) -> NDArray[np.float64]:
+        """(rows,) predictions in [0, 1]."""
+        return np.asarray(self.outputs(inputs).mean(axis=0))
+
+    def __repr__(self) -> str:
+        sizes = [self.features, *(layer.shape[2] for layer in self.layers)]
+        return f"Network({len(self.layers[0])} members, {' x '.join(map(str, sizes))})"
 
 
 def draw(

@@ -7,12 +7,13 @@ valid: the certificate is computed afterwards, by tightrope.bounds.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from tightrope.bounds import kl_inverse_lower, kl_inverse_upper
+from tightrope.bounds import kl_inverse_lower, kl_inverse_upper, xi
 
 __all__ = ["OBJECTIVES", "Objective", "Stage", "inverse_kl", "mcallester"]
 
@@ -31,9 +32,10 @@ class Stage:
     delta: float
     kappa: float
 
-    def log_term(self, statements: int) -> float:
-        """The logarithm in the PAC-Bayes budget, ln(2 s sqrt(n) / delta)."""
-        return math.log(2 * statements * math.sqrt(self.n) / self.delta)
+    @cached_property
+    def nats(self) -> float:
+        """What one statement costs in the budgets of (P.1) and (P.2), ln(xi(n) / delta)."""
+        return math.log(float(xi(self.n)) / self.delta)
 
 
 # (losses (members, batch), reference losses or None, KL (members,), stage) -> (members,)
@@ -48,7 +50,8 @@ def mcallester(losses: Tensor, reference: Tensor | None, kl: Tensor, stage: Stag
     With delta = :math:`\delta/T` this is the paper's :math:`\ln(2T\sqrt{N_t}/\delta)`.
     """
     excess = losses if reference is None else losses - stage.kappa * reference
-    penalty = ((kl + stage.log_term(1)) / (2 * stage.n)).sqrt()
+    nats = math.log(2 * math.sqrt(stage.n) / stage.delta)
+    penalty = ((kl + nats) / (2 * stage.n)).sqrt()
     return excess.mean(dim=1) + (1 + stage.kappa) * penalty
 
 
@@ -59,10 +62,10 @@ def inverse_kl(losses: Tensor, reference: Tensor | None, kl: Tensor, stage: Stag
               \quad (F.2)
     """
     if reference is None:
-        budget = (kl + stage.log_term(1)) / stage.n
+        budget = (kl + stage.nats) / stage.n
         return _inverse(losses.mean(dim=1), budget, kl_inverse_upper)
     excess = losses - stage.kappa * reference
-    budget = (kl + stage.log_term(2)) / stage.n
+    budget = (kl + stage.nats + math.log(2)) / stage.n  # for two statements
     plus = excess.clamp(min=0).mean(dim=1)
     minus = (-excess).clamp(min=0).mean(dim=1)
     upper = _inverse(plus, budget, kl_inverse_upper)

@@ -1,4 +1,4 @@
-"""The certified predictor at work: returns of new observations, in return units."""
+"""The certified predictor at work: returns of new observations, in return units; its file."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,75 +8,119 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from tightrope.errors import InputError
-from tightrope.files import write_atomically
+from tightrope.errors import InputError, one_line
+from tightrope.files import load_tensors, save_tensors
+from tightrope.posteriors.clock import Clock
 from tightrope.posteriors.evaluate import draw_predictions
 from tightrope.posteriors.gaussians import Gaussians
-from tightrope.posteriors.network import Sampling
+from tightrope.posteriors.network import Network, Sampling
 from tightrope.posteriors.scaling import Scaling
 
 __all__ = ["Chain", "Prediction", "ReturnPredictor", "load_chain", "save_chain"]
 
-FORMAT = "tightrope.predictor/1"
+FORMAT = "tightrope.predictor/2"
 
 
 class Prediction(NamedTuple):
     """Predicted returns."""
 
     mean: NDArray[np.float64]  # (rows,) in return units
-    spread: NDArray[np.float64]  # (rows,) standard deviation over drawn predictors
+    spread: NDArray[np.float64]  # (rows,) standard deviation over draws or averaged networks
 
 
 @dataclass(frozen=True)
 class ReturnPredictor:
-    """The last posterior of a certificate as a function of raw observations.
+    """The predictor of a certificate as a function of raw observations and elapsed steps.
 
-    A single draw is the predictor that the certificate speaks of; `mean` averages over draws, whose
-    squared error is at most theirs on average (Jensen).
+    Without `draws` the prediction is that of the plain network: the posterior means, or the average
+    of several networks; equal rows get equal predictions. A drawn prediction is what a PAC-Bayes
+    bound speaks of.
     """
 
-    gaussians: Gaussians
+    network: Network
+    gaussians: Gaussians | None  # None for a predictor without a posterior
     scaling: Scaling
     sampling: Sampling = "local"
 
-    def __call__(self, observations: ArrayLike, *, draws: int = 64, seed: int = 0) -> Prediction:
-        """Mean and spread for observations (rows, features) or one (features,)."""
-        raw = np.atleast_2d(np.asarray(observations, dtype=np.float32))
-        if raw.ndim != 2 or raw.shape[1] != self.gaussians.features:
+    def __call__(
+        self,
+        observations: ArrayLike,
+        *,
+        elapsed: ArrayLike | None = None,
+        draws: int | None = None,
+        seed: int = 0,
+    ) -> Prediction:
+        """Predictions for observations (rows, features), or for one (features,).
+
+        Args:
+            observations: as the environment gives them, flat.
+            elapsed: steps since the start of the episode, one per row; needed if, and only if, the
+                predictor has a clock.
+            draws: how many predictors to draw from the posterior, at least 1; none by default.
+            seed: of the draws.
+
+        Raises:
+            InputError: an argument is missing, not finite, or of another shape.
+        """
+        features = len(self.scaling.mean)
+        with np.errstate(over="ignore"):  # what float32 cannot hold is not finite, and refused
+            raw = np.atleast_2d(np.asarray(observations, dtype=np.float32))
+        if raw.ndim != 2 or raw.shape[1] != features:
             raise InputError(
-                f"expected observations of {self.gaussians.features} features, found shape "
+                f"expected observations of {features} features, found shape "
                 f"{np.shape(observations)}"
             )
-        drawn = draw_predictions(
-            self.gaussians,
-            self.scaling.inputs(raw),
-            passes=draws,
-            seed=seed,
-            sampling=self.sampling,
-        ).astype(np.float64)
-        width = self.scaling.width
-        return Prediction(self.scaling.low + width * drawn.mean(axis=0), width * drawn.std(axis=0))
+        if not np.isfinite(raw).all():
+            raise InputError("expected finite observations, found NaN or infinity")
+        if elapsed is not None and self.scaling.clock is None:
+            raise InputError("expected no `elapsed`: this predictor has no clock")
+        inputs = self.scaling.inputs(raw, elapsed)
+        if draws is None:
+            drawn = self.network.outputs(inputs)
+        elif self.gaussians is None:
+            raise InputError("expected no `draws`: this predictor has no posterior to draw from")
+        elif draws < 1:
+            raise InputError(f"expected `draws` of at least 1, found {draws}")
+        else:
+            drawn = draw_predictions(
+                self.gaussians, inputs, passes=draws, seed=seed, sampling=self.sampling
+            ).astype(np.float64)
+        mean = self.scaling.returns(drawn.mean(axis=0))
+        return Prediction(mean, self.scaling.width * drawn.std(axis=0))
 
 
 @dataclass(frozen=True, repr=False)
 class Chain:
-    """All Gaussians of one certificate, the first prior included, and their scaling."""
+    """Everything fitted for one certificate, and the scaling it was fitted on.
 
-    gaussians: tuple[Gaussians, ...]  # prior, then one posterior per fit
+    Attributes:
+        gaussians: the first prior, then one posterior per fit; empty for a predictor that was
+            fixed beforehand by regression.
+        network: the predictor without dice: posterior means, or the average of an ensemble.
+        scaling: return range, observation scaling and clock.
+    """
+
+    gaussians: tuple[Gaussians, ...]
+    network: Network
     scaling: Scaling
 
+    def predictor(self, sampling: Sampling) -> ReturnPredictor:
+        """The predictor at work."""
+        last = self.gaussians[-1] if self.gaussians else None
+        return ReturnPredictor(self.network, last, self.scaling, sampling)
+
     def __repr__(self) -> str:
-        return f"Chain({len(self.gaussians) - 1} posteriors, {self.gaussians[0]}, {self.scaling})"
+        posteriors = max(len(self.gaussians) - 1, 0)
+        return f"Chain({posteriors} posteriors, {self.network}, {self.scaling})"
 
 
 def save_chain(chain: Chain, path: Path) -> None:
     """Write a chain to a new .safetensors file."""
-    from safetensors.numpy import save_file
-
+    scaling = chain.scaling
     arrays: dict[str, Any] = {
-        "scaling.range": np.array([chain.scaling.low, chain.scaling.high]),
-        "scaling.mean": chain.scaling.mean,
-        "scaling.deviation": chain.scaling.deviation,
+        "scaling.range": np.array([scaling.low, scaling.high]),
+        "scaling.mean": scaling.mean,
+        "scaling.deviation": scaling.deviation,
     }
     for t, gaussians in enumerate(chain.gaussians):
         for layer in range(len(gaussians.means)):
@@ -84,24 +128,18 @@ def save_chain(chain: Chain, path: Path) -> None:
             arrays[f"{t}.{layer}.log_variance"] = (
                 gaussians.log_variances[layer][0].contiguous().numpy()
             )
-    header = {"tightrope": f"{FORMAT} {chain.scaling.source}"}
-    write_atomically(path, lambda temporary: save_file(arrays, temporary, metadata=header))
-
-
-def _check(gaussians: tuple[Gaussians, ...], scaling: Scaling) -> None:
-    """Raise InputError unless all are float32, finite, and layers that fit one another."""
-    features = len(scaling.mean)
-    for one in gaussians:
-        inputs = features
-        for mean, log_variance in zip(one.means, one.log_variances, strict=True):
-            for values in (mean, log_variance):
-                if values.dtype != torch.float32 or not values.isfinite().all():
-                    raise InputError("expected finite float32 means and log-variances")
-            if mean.dim() != 3 or mean.shape[1] != inputs + 1 or log_variance.shape != mean.shape:
-                raise InputError(f"expected a layer of {inputs} inputs, found {tuple(mean.shape)}")
-            inputs = mean.shape[2]
-        if inputs != 1:
-            raise InputError(f"expected one output, found {inputs}")
+    if not chain.gaussians:  # otherwise it is the last posterior's means
+        for index, values in enumerate(chain.network.layers):
+            arrays[f"network.{index}"] = values.contiguous().numpy()
+    clock = scaling.clock
+    header = {
+        "format": FORMAT,
+        "range": scaling.source,
+        "gaussians": len(chain.gaussians),
+        "layers": len(chain.network.layers),
+        "clock": None if clock is None else {"limit": clock.limit, "gamma": clock.gamma},
+    }
+    save_tensors(path, arrays, header)
 
 
 def load_chain(path: Path) -> Chain:
@@ -110,38 +148,52 @@ def load_chain(path: Path) -> Chain:
     Raises:
         InputError: there is no such file, or it is damaged.
     """
-    from safetensors import safe_open
-
+    arrays, header = load_tensors(path, FORMAT)
     try:
-        with safe_open(path, framework="np") as archive:
-            tag, _, source = (archive.metadata() or {}).get("tightrope", "").partition(" ")
-            if tag != FORMAT:
-                raise InputError(f"expected the format {FORMAT}, found {tag!r} in {str(path)!r}")
-            arrays = {name: archive.get_tensor(name) for name in archive.keys()}  # noqa: SIM118
         low, high = arrays["scaling.range"]
+        clock = None if header["clock"] is None else Clock(**header["clock"])
         scaling = Scaling(
             float(low),
             float(high),
-            source,
+            header["range"],
             arrays["scaling.mean"],
             arrays["scaling.deviation"],
+            clock,
         )
-        indices = [
-            name.split(".")[:2] for name in arrays if name.endswith(".mean") and name[0].isdigit()
-        ]
-        count = 1 + max(int(t) for t, _ in indices)
-        layers = 1 + max(int(layer) for _, layer in indices)
+        layers = range(int(header["layers"]))
+        if header["gaussians"] == 0:
+            network = Network(tuple(torch.from_numpy(arrays[f"network.{i}"]) for i in layers))
+            _check(network.layers, scaling)
+            return Chain((), network, scaling)
         gaussians = tuple(
             Gaussians(
-                tuple(torch.from_numpy(arrays[f"{t}.{i}.mean"])[None] for i in range(layers)),
-                tuple(
-                    torch.from_numpy(arrays[f"{t}.{i}.log_variance"])[None] for i in range(layers)
-                ),
+                *(
+                    tuple(torch.from_numpy(arrays[f"{t}.{i}.{what}"])[None] for i in layers)
+                    for what in ("mean", "log_variance")
+                )
             )
-            for t in range(count)
+            for t in range(int(header["gaussians"]))
         )
-        _check(gaussians, scaling)
-        return Chain(gaussians, scaling)
-    except Exception as error:  # a damaged file can fail in any of these steps
-        line = " ".join(str(error).split())
-        raise InputError(f"{str(path)!r} is damaged or no predictor: {line}") from None
+        for values in (part for one in gaussians for part in (one.means, one.log_variances)):
+            _check(values, scaling)
+            if [v.shape for v in values] != [v.shape for v in gaussians[0].means]:
+                raise InputError("expected Gaussians of one shape, found several")
+        return Chain(gaussians, Network(gaussians[-1].means), scaling)
+    except (LookupError, TypeError, ValueError, RuntimeError) as error:
+        what = f"no {error}" if isinstance(error, KeyError) else one_line(error)
+        raise InputError(f"{str(path)!r} is damaged or no predictor: {what}") from None
+
+
+def _check(layers: tuple[torch.Tensor, ...], scaling: Scaling) -> None:
+    """Raise InputError unless all are float32, finite, and layers that fit one another."""
+    inputs, members = scaling.features, len(layers[0])
+    if members < 1:
+        raise InputError("expected at least one network, found none")
+    for values in layers:
+        if values.dtype != torch.float32 or not values.isfinite().all():
+            raise InputError("expected finite float32 weights, found others")
+        if values.dim() != 3 or values.shape[:2] != (members, inputs + 1):
+            raise InputError(f"expected a layer of {inputs} inputs, found {tuple(values.shape)}")
+        inputs = values.shape[2]
+    if inputs != 1:
+        raise InputError(f"expected one output, found {inputs}")

@@ -2,17 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 
-from tightrope.errors import InputError
-from tightrope.posteriors.fit import Rows, Settings, pretrain
+from tightrope.posteriors.fit import FitSettings
 from tightrope.posteriors.gaussians import Gaussians, kaiming_means
-from tightrope.posteriors.seeds import child_seed
+from tightrope.posteriors.network import HIDDEN, Network
+from tightrope.posteriors.regression import Regression
+from tightrope.seeds import Stream, child_seed
 
-__all__ = ["HIDDEN", "PRESETS", "Preset", "initial_prior", "preset"]
+__all__ = ["PRESETS", "Preset", "PresetName", "informed_prior", "random_prior"]
 
-HIDDEN = (256, 256)
+PresetName = Literal["paper", "tight"]
 
 
 @dataclass(frozen=True)
@@ -21,47 +23,52 @@ class Preset:
 
     Attributes:
         name: what users type.
-        prior_log_variance: of every weight and bias in the first prior.
-        pilot_log_variance: the same where the pilot episodes gave the first prior its means.
-        pilot_steps: updates of that fit to the pilot episodes; 0 leaves the means random.
-        settings: how each portion is fitted.
+        clock: whether elapsed time is an input where the time limit is known.
+        regression: how data that are free are fitted; None leaves the first prior random and fits
+            free portions like the others.
+        prior_log_variance: of every weight and bias in a prior with random means.
+        informed_log_variance: the same around means that were fitted to free data.
+        fit: how a posterior is fitted.
     """
 
-    name: str
+    name: PresetName
+    clock: bool
+    regression: Regression | None
     prior_log_variance: float
-    pilot_log_variance: float
-    pilot_steps: int
-    settings: Settings
+    informed_log_variance: float
+    fit: FitSettings
 
 
-PRESETS = {
+PRESETS: dict[str, Preset] = {
     # The paper's recipe. Batch size and epochs are not in the paper; see docs/guide.md.
     "paper": Preset(
         name="paper",
+        clock=False,
+        regression=None,
         prior_log_variance=-4.6,
-        pilot_log_variance=-4.6,
-        pilot_steps=0,
-        settings=Settings(
+        informed_log_variance=-4.6,
+        fit=FitSettings(
             objective="mcallester",
             sampling="local",
             learning_rate=2e-2,
             decay=0.5,
             decay_epochs=10,
             epochs=40,
-            epoch_steps=100,
-            batch=256,
+            epoch_steps=50,
+            batch=128,
             clip=1.0,
             whitened=False,
         ),
     ),
-    # The first prior's means come from the pilot episodes, which are in no bound; the objective is
-    # the bound itself.
+    # What goes into a prior, or into a predictor that is fixed beforehand, is plain regression; a
+    # posterior then minimises the bound itself.
     "tight": Preset(
         name="tight",
+        clock=True,
+        regression=Regression(folds=5, steps=2000, batch=256, learning_rate=1e-3, memory=200),
         prior_log_variance=-9.0,
-        pilot_log_variance=-14.0,
-        pilot_steps=1000,
-        settings=Settings(
+        informed_log_variance=-16.0,
+        fit=FitSettings(
             objective="inverse-kl",
             sampling="local",
             learning_rate=2e-2,
@@ -77,25 +84,19 @@ PRESETS = {
 }
 
 
-def preset(name: str) -> Preset:
-    """The preset of that name.
-
-    Raises:
-        InputError: there is none.
-    """
-    if name not in PRESETS:
-        raise InputError(f"expected a preset among {', '.join(PRESETS)}, found {name!r}")
-    return PRESETS[name]
+def random_prior(chosen: Preset, features: int, seeds: Sequence[int]) -> Gaussians:
+    """A prior with random means for each member: independent of all data by construction."""
+    own = [child_seed(seed, Stream.PRIOR_MEANS, 0) for seed in seeds]
+    means = kaiming_means((features, *HIDDEN, 1), own)
+    return Gaussians(
+        means, tuple(torch.full_like(mean, chosen.prior_log_variance) for mean in means)
+    )
 
 
-def initial_prior(
-    chosen: Preset, features: int, pilot: Rows | None, seeds: Sequence[int]
-) -> Gaussians:
-    """The first prior of each member: independent of the validation data by construction."""
-    means = kaiming_means((features, *HIDDEN, 1), [child_seed(seed, 0, 0) for seed in seeds])
-    log_variance = chosen.prior_log_variance
-    if pilot is not None and chosen.pilot_steps:
-        own = [child_seed(seed, 0, 1) for seed in seeds]
-        means = pretrain(means, pilot, own, steps=chosen.pilot_steps)
-        log_variance = chosen.pilot_log_variance
-    return Gaussians(means, tuple(torch.full_like(mean, log_variance) for mean in means))
+def informed_prior(chosen: Preset, networks: Sequence[Network]) -> Gaussians:
+    """A prior around networks that were fitted to free data, one for each member."""
+    layers = zip(*(network.layers for network in networks), strict=True)
+    means = tuple(torch.cat(layer) for layer in layers)
+    return Gaussians(
+        means, tuple(torch.full_like(mean, chosen.informed_log_variance) for mean in means)
+    )

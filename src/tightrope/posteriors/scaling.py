@@ -1,18 +1,19 @@
-"""Return range and observation scaling: fixed before the validation data are seen."""
+"""Return range, observation scaling and clock: fixed before the validation data are seen."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from tightrope.errors import InputError
 from tightrope.policies import TrainingRecord
-from tightrope.posteriors.fit import Rows
+from tightrope.posteriors.clock import Clock
+from tightrope.posteriors.rows import Rows
 from tightrope.rollouts import Pairs
 
-__all__ = ["RangeSource", "Scaling", "scaling_from_pilot", "scaling_from_training"]
+__all__ = ["RangeSource", "Scaling", "moments", "range_from_pilot", "range_from_training"]
 
 RangeSource = Literal["pilot", "user", "training"]
 _WIDENING = 0.1  # of the pilot's range, on each side
@@ -21,7 +22,7 @@ _FAR = np.float32(1e4)  # scaled observations are clipped here: their squares mu
 
 @dataclass(frozen=True, repr=False)
 class Scaling:
-    """From return units to [0, 1] and from raw to scaled observations.
+    """From return units to [0, 1], and from raw observations and elapsed steps to inputs.
 
     Attributes:
         low: smallest return of the range.
@@ -29,6 +30,7 @@ class Scaling:
         source: where the range comes from.
         mean: (features,) subtracted from observations.
         deviation: (features,) that they are then divided by.
+        clock: features of the elapsed time that are added to the inputs; None for none.
     """
 
     low: float
@@ -36,19 +38,25 @@ class Scaling:
     source: RangeSource
     mean: NDArray[np.float32]
     deviation: NDArray[np.float32]
+    clock: Clock | None = None
 
     def __post_init__(self) -> None:
         for name in ("mean", "deviation"):
             array = getattr(self, name)
-            if array.dtype != np.float32 or array.ndim != 1 or not np.isfinite(array).all():
-                raise InputError(f"expected a finite {name} per feature, found {array!r}")
+            if array.dtype != np.float32 or array.ndim != 1:
+                raise InputError(
+                    f"expected one float32 {name} per feature, found {array.dtype} of shape "
+                    f"{array.shape}"
+                )
+            if not np.isfinite(array).all():
+                raise InputError(f"expected a finite {name} per feature, found NaN or infinity")
         if self.mean.shape != self.deviation.shape or not (self.deviation > 0).all():
             raise InputError("expected positive deviations, one for each mean, found others")
-        if self.source not in ("pilot", "user", "training"):
+        if self.source not in get_args(RangeSource):
             raise InputError(
                 f"expected a range from pilot, user or training, found {self.source!r}"
             )
-        if not (np.isfinite(self.low) and np.isfinite(self.high) and self.low < self.high):
+        if not 0 < self.high - self.low < np.inf:  # false for NaN, too
             raise InputError(
                 f"expected a finite return range with LO < HI, found [{self.low}, {self.high}]"
             )
@@ -58,15 +66,45 @@ class Scaling:
         """Return units per 1 of the normalised scale."""
         return self.high - self.low
 
-    def inputs(self, observations: NDArray[np.float32]) -> torch.Tensor:
-        """Scaled observations."""
+    @property
+    def features(self) -> int:
+        """How many inputs the predictor has."""
+        return len(self.mean) + (0 if self.clock is None else self.clock.size)
+
+    def inputs(
+        self, observations: NDArray[np.float32], elapsed: ArrayLike | None = None
+    ) -> torch.Tensor:
+        """(rows, features) scaled observations and, if there is a clock, its features.
+
+        Without a clock, elapsed steps are not looked at.
+
+        Raises:
+            InputError: there is a clock and elapsed steps are missing or do not fit.
+        """
         with np.errstate(over="ignore"):
             scaled = (observations - self.mean) / self.deviation
-        return torch.from_numpy(np.clip(scaled, -_FAR, _FAR))
+        scaled = np.clip(scaled, -_FAR, _FAR)
+        if self.clock is None:
+            return torch.from_numpy(scaled)
+        if elapsed is None:
+            raise InputError(
+                "expected `elapsed`, the steps since the start of the episode, for a predictor "
+                "with a clock, found none"
+            )
+        features = self.clock.features(elapsed)
+        if len(features) != len(scaled):
+            raise InputError(
+                f"expected `elapsed` for each of {len(scaled)} observations, found {len(features)}"
+            )
+        return torch.from_numpy(np.concatenate([scaled, features], axis=1))
 
     def targets(self, returns: NDArray[np.float64]) -> NDArray[np.float64]:
         """Returns on the normalised scale, clipped to [0, 1]."""
         return np.asarray(np.clip((returns - self.low) / self.width, 0.0, 1.0))
+
+    def returns(self, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Predictions on the normalised scale in return units."""
+        return self.low + self.width * predictions
 
     def clipped_share(self, returns: NDArray[np.float64]) -> float:
         """Share of returns outside the range."""
@@ -75,46 +113,43 @@ class Scaling:
     def rows(self, pairs: Pairs) -> Rows:
         """Pairs as the rows that a fit takes."""
         targets = torch.from_numpy(self.targets(pairs.returns)).float()
-        return Rows(self.inputs(pairs.observations), targets)
+        return Rows(self.inputs(pairs.observations, pairs.step), targets)
 
     def __repr__(self) -> str:
-        return (
-            f"Scaling([{self.low:g}, {self.high:g}] from {self.source}, {len(self.mean)} features)"
-        )
+        clock = "no clock" if self.clock is None else f"clock to {self.clock.limit}"
+        features = f"{len(self.mean)} features, {clock}"
+        return f"Scaling([{self.low:g}, {self.high:g}] from {self.source}, {features})"
 
 
-def scaling_from_pilot(
-    pilot: Pairs | None, *, features: int, return_range: tuple[float, float] | None = None
-) -> Scaling:
-    """Range and scaling from pilot episodes; a range given by the user goes first.
+def moments(
+    observations: NDArray[np.float32] | None, features: int
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Mean and deviation per feature; 0 and 1 without observations, 1 where they do not vary."""
+    if observations is None:
+        return np.zeros(features, np.float32), np.ones(features, np.float32)
+    mean = observations.mean(axis=0, dtype=np.float64)
+    spread = observations.std(axis=0, dtype=np.float64)
+    return mean.astype(np.float32), np.where(spread > 1e-6, spread, 1.0).astype(np.float32)
+
+
+def range_from_pilot(returns: NDArray[np.float64]) -> tuple[float, float]:
+    """The range of the pilot's returns, widened by a tenth on each side.
 
     Raises:
-        InputError: there is neither a pilot nor a range, or the pilot's returns are constant.
+        InputError: they are constant.
     """
-    mean, deviation = np.zeros(features, np.float32), np.ones(features, np.float32)
-    if pilot is not None:
-        mean = pilot.observations.mean(axis=0, dtype=np.float64).astype(np.float32)
-        spread = pilot.observations.std(axis=0, dtype=np.float64)
-        deviation = np.where(spread > 1e-6, spread, 1.0).astype(np.float32)
-    if return_range is not None:
-        low, high = return_range
-        return Scaling(float(low), float(high), "user", mean, deviation)
-    if pilot is None:
-        raise InputError(
-            "expected --return-range LO HI with --pilot-episodes 0: nothing else fixes the range"
-        )
-    low, high = float(pilot.returns.min()), float(pilot.returns.max())
+    low, high = float(returns.min()), float(returns.max())
     if low == high:
         raise InputError(
             f"expected returns that vary, found the constant {low:g} in all pilot episodes: "
-            "there is nothing to predict, or give --return-range LO HI"
+            "there is nothing to predict, or give `return_range`"
         )
     margin = _WIDENING * (high - low)
-    return Scaling(low - margin, high + margin, "pilot", mean, deviation)
+    return low - margin, high + margin
 
 
-def scaling_from_training(record: TrainingRecord) -> Scaling:
-    """Range and scaling from a training record: as they are, since training saw many returns.
+def range_from_training(record: TrainingRecord) -> tuple[float, float]:
+    """The range of a training record, as it is, since training saw many returns.
 
     Raises:
         InputError: no episode of the training finished, or all had the same return.
@@ -123,7 +158,6 @@ def scaling_from_training(record: TrainingRecord) -> Scaling:
     if not (record.episodes and np.isfinite(low) and np.isfinite(high) and low < high):
         raise InputError(
             f"expected a return range with LO < HI in the training record, found [{low:g}, "
-            f"{high:g}] from {record.episodes} finished episodes: use --pilot-episodes N instead"
+            f"{high:g}] from {record.episodes} finished episodes: give `pilot_episodes` instead"
         )
-    mean, deviation = record.observation_mean, record.observation_deviation
-    return Scaling(low, high, "training", mean, deviation)
+    return low, high

@@ -1,0 +1,378 @@
+"""Regression on free data: what each network knows, when it stops, and in what units it speaks.
+
+Folds are not told by the code. They are found from outside: changing the targets of an episode
+leaves exactly those left-out predictions as they were whose network leaves that episode out.
+"""
+
+import dataclasses
+import itertools
+import math
+
+import numpy as np
+import pytest
+import recordings  # noqa: F401
+import torch
+
+from tightrope.posteriors import (
+    PRESETS,
+    Regression,
+    Rows,
+    informed_prior,
+    kl_divergence,
+    regress,
+    regression,
+)
+
+SHORT = Regression(folds=3, steps=14, batch=16, learning_rate=1e-3, memory=5)
+ULP = 1e-6  # float32 predictions in [0, 1] of the same network, summed in another order
+
+
+def settings(**changes):
+    return dataclasses.replace(SHORT, **changes)
+
+
+def data(episodes=7, steps=12, seed=0, *, noise=0.0):
+    """Rows with a product of two features in their targets, and the episode of each row."""
+    rng = np.random.default_rng(seed)
+    inputs = rng.normal(size=(episodes * steps, 3)).astype(np.float32)
+    raw = 1.5 * inputs[:, 0] * inputs[:, 1] + inputs[:, 2] + noise * rng.normal(size=len(inputs))
+    targets = torch.from_numpy(1 / (1 + np.exp(-raw))).float()
+    return Rows(torch.from_numpy(inputs), targets), np.repeat(np.arange(episodes), steps)
+
+
+def with_targets(rows, targets):
+    return Rows(rows.inputs, torch.as_tensor(targets))
+
+
+def changed(rows, mask):
+    """Other targets in some rows, so slightly that the updates still end where they did."""
+    return with_targets(rows, rows.targets - 0.05 * rows.targets * torch.from_numpy(mask))
+
+
+def same_networks(left, right):
+    return all(torch.equal(a, b) for a, b in zip(left.layers, right.layers, strict=True))
+
+
+# --- what each network knows -------------------------------------------------------------------
+
+
+def untouched(rows, episode, own, *, exact):
+    """For each episode: the episodes whose predictions stay, bit for bit, when its targets change.
+
+    That holds as long as the number of updates stays: it alone is chosen on all folds.
+    """
+    before = regress(rows, episode, own, 3, exact=exact)
+    found = {}
+    for name in np.unique(episode).tolist():
+        after = regress(changed(rows, episode == name), episode, own, 3, exact=exact)
+        assert after.checks == before.checks
+        assert after.steps == before.steps == own.steps
+        assert not same_networks(after.single, before.single), "this one sees every row"
+        kept = after.left_out == before.left_out
+        groups = {other: kept[episode == other] for other in np.unique(episode).tolist()}
+        assert all(group.all() or not group.any() for group in groups.values()), "whole episodes"
+        found[name] = {other for other, group in groups.items() if group.all()}
+        members = range(len(before.network.layers[0]))
+        blind = [
+            k for k in members if same_networks(before.network.member(k), after.network.member(k))
+        ]
+        assert len(blind) == 1, "one network has not seen the change, all others have"
+    return found
+
+
+@pytest.mark.parametrize("exact", [False, True], ids=["float32", "float64"])
+def test_a_left_out_prediction_does_not_depend_on_the_targets_of_its_fold(exact):
+    """Bit for bit; and folds are whole episodes, every episode in one, sizes as even as can be."""
+    rows, episode = data()
+    found = untouched(rows, episode, SHORT, exact=exact)
+    assert all(name in others for name, others in found.items())
+    folds = {frozenset(others) for others in found.values()}
+    assert sorted(len(fold) for fold in folds) == [2, 2, 3]
+    assert sorted(itertools.chain.from_iterable(folds)) == list(range(7))
+
+
+def test_episodes_may_have_any_names_lengths_and_order():
+    """Rows shuffled, names with gaps; more folds wanted than there are episodes."""
+    rows, _ = data(1, 60)
+    episode = np.random.default_rng(1).permutation(np.repeat([40, 7, 10**6], [30, 9, 21]))
+    found = untouched(rows, episode, settings(folds=8), exact=False)
+    assert found == {7: {7}, 40: {40}, 10**6: {10**6}}
+
+
+def test_left_out_predictions_are_those_of_one_network_of_the_average_for_whole_episodes():
+    """And never of the last one, which has seen everything."""
+    rows, episode = data()
+    found = regress(rows, episode, SHORT, 3)
+    outputs = found.network.outputs(rows.inputs)  # (4, rows)
+    by = set()
+    for name in range(7):
+        distance = abs(outputs - found.left_out)[:, episode == name].max(axis=1)
+        assert np.sort(distance)[1] > 100 * ULP, "or the comparison would say nothing"
+        assert distance.min() < ULP
+        by.add(int(distance.argmin()))
+    assert by == {0, 1, 2}
+    assert same_networks(found.single, found.network.member(3))
+
+
+def test_the_folds_are_dealt_by_the_seed():
+    rows, episode = data()
+    assert len({repr(folds(rows, episode, seed)) for seed in range(4)}) > 1
+
+
+def folds(rows, episode, seed):
+    """The network that predicts each episode, as above."""
+    found = regress(rows, episode, settings(steps=6), seed)
+    distance = abs(found.network.outputs(rows.inputs) - found.left_out)
+    return [int(distance[:, episode == name].max(axis=1).argmin()) for name in range(7)]
+
+
+# --- a function of its seed --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("exact", [False, True], ids=["float32", "float64"])
+def test_a_regression_is_a_function_of_its_seed(exact):
+    rows, episode = data()
+    one = regress(rows, episode, SHORT, 5, exact=exact)
+    torch.manual_seed(999)  # global randomness is not used
+    state = torch.get_rng_state()
+    again = regress(rows, episode, SHORT, 5, exact=exact)
+    assert torch.equal(torch.get_rng_state(), state)
+    other = regress(rows, episode, SHORT, 6, exact=exact)
+    assert same_networks(one.network, again.network)
+    np.testing.assert_array_equal(one.left_out, again.left_out)
+    assert (one.checks, one.errors, one.steps) == (again.checks, again.errors, again.steps)
+    assert not same_networks(one.network, other.network)
+
+
+def test_networks_start_from_weights_of_their_own():
+    """After one update at a learning rate of nearly nothing: where they started."""
+    rows, episode = data()
+    first = regress(rows, episode, settings(steps=1, learning_rate=1e-9), 5).network.layers[0]
+    flat = first.flatten(start_dim=1).numpy()  # (4, 4 * 256)
+    assert (abs(np.corrcoef(flat)[np.triu_indices(4, 1)]) < 5 / math.sqrt(flat.shape[1])).all()
+
+
+@pytest.fixture
+def threads():
+    """Sets the number of threads; the old one comes back."""
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+def test_an_exact_regression_does_not_depend_on_how_products_round():
+    """Whoever verifies a certificate fits its prior again, alone and elsewhere.
+
+    Inputs that are off by 1e-13, a thousand times what float64 rounds off, stand for another
+    processor. In float32, inputs off by their last digit end in another prior.
+    """
+    rows, episode = data()
+    own = settings(steps=40, folds=2, memory=20)
+    one = regress(rows, episode, own, 1, exact=True)
+    nearly = Rows(rows.inputs.double() * (1 + 1e-13), rows.targets.double() * (1 - 1e-13))
+    elsewhere = regress(nearly, episode, own, 1, exact=True)
+    assert elsewhere.steps == one.steps
+    np.testing.assert_allclose(elsewhere.left_out, one.left_out, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(elsewhere.errors, one.errors, rtol=1e-9)
+    assert all(layer.dtype == torch.float32 for layer in one.network.layers)
+    assert (one.left_out != one.left_out.astype(np.float32)).any(), "more digits than float32 has"
+    assert nats(one, elsewhere) < 1e-9
+    rough = [
+        regress(Rows(rows.inputs * scale, rows.targets), episode, own, 1) for scale in (1, 1 + 2e-7)
+    ]
+    assert nats(*rough) > 1e-5
+
+
+def nats(left, right):
+    """How far apart two regressions are as priors of `tight`."""
+    priors = [informed_prior(PRESETS["tight"], [each.single]) for each in (left, right)]
+    return float(kl_divergence(*priors)[0])
+
+
+def test_an_exact_regression_does_not_depend_on_the_number_of_threads(threads):
+    """Few updates: threads that wait for one another are slow where cores are shared."""
+    rows, episode = data(2, 100)
+    own = settings(steps=4, batch=128)
+    one = regress(rows, episode, own, 1, exact=True)
+    threads(2)
+    other = regress(rows, episode, own, 1, exact=True)
+    np.testing.assert_allclose(other.left_out, one.left_out, rtol=0, atol=1e-9)
+    assert nats(one, other) < 1e-9
+
+
+# --- what it learns ----------------------------------------------------------------------------
+
+
+def test_it_learns_a_product_that_neither_a_constant_nor_a_line_can():
+    """Judged on new rows, and by the folds left out, which agree."""
+    (rows, episode), (unseen, _) = data(20, 40), data(20, 100, seed=99)
+    own = settings(folds=2, steps=250, batch=64, learning_rate=3e-3, memory=50)
+    found = regress(rows, episode, own, 0)
+    truth = unseen.targets.double().numpy()
+    design = [np.c_[each.inputs.double().numpy(), np.ones(len(each))] for each in (rows, unseen)]
+    weights = np.linalg.lstsq(design[0], rows.targets.double().numpy(), rcond=None)[0]
+    constant, line = truth.var(), np.mean((design[1] @ weights - truth) ** 2)
+    error = np.mean((found.network(unseen.inputs) - truth) ** 2)
+    assert error < 0.1 * line < 0.1 * constant
+    single = np.mean((found.single(unseen.inputs) - truth) ** 2)
+    assert error < single < 0.2 * line, "an average is better than the best of its kind"
+    left_out = np.mean((found.left_out - rows.targets.double().numpy()) ** 2)
+    assert 0.5 * error < left_out < 4 * error
+
+
+def test_every_prediction_is_in_the_unit_interval():
+    rows, episode = data()
+    hard = with_targets(rows, (rows.inputs[:, 2] > 0).float())
+    found = regress(hard, episode, settings(steps=60, learning_rate=1e-2), 0)
+    assert found.left_out.dtype == np.float64
+    assert found.left_out.min() == 0.0
+    assert found.left_out.max() == 1.0
+
+
+@pytest.mark.parametrize("episodes", [1, 2])
+def test_one_episode_or_two_are_enough(episodes):
+    rows, episode = data(episodes, 40)
+    found = regress(rows, episode, settings(steps=40, memory=10, learning_rate=3e-3), 0)
+    members = {1: 1, 2: 3}[episodes]
+    assert len(found.network.layers[0]) == members
+    if episodes == 1:  # nothing can be left out: these are predictions of rows that were seen
+        np.testing.assert_allclose(found.left_out, found.single(rows.inputs), atol=ULP)
+    assert found.errors[-1] < found.errors[0]
+    assert found.single(rows.inputs).shape == found.left_out.shape == (40 * episodes,)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("exact", [False, True], ids=["float32", "float64"])
+def test_constant_targets_are_predicted_as_they_are(value, exact):
+    rows, episode = data()
+    found = regress(with_targets(rows, torch.full((84,), value)), episode, SHORT, 0, exact=exact)
+    np.testing.assert_allclose(found.left_out, value, atol=1e-5)
+    np.testing.assert_allclose(found.network(rows.inputs), value, atol=1e-5)
+    assert max(found.errors) < 1e-10
+
+
+# --- in the units of the targets ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("scale", "shift"), [(0.5, 0.25), (0.01, 0.9), (-0.5, 0.75)])
+def test_predictions_follow_a_change_of_units(scale, shift):
+    """Targets a y + b are fitted by a times the network of y, plus b: nothing is lost on the way.
+
+    Where no prediction of either is clipped, and up to float32 in what is stored. With a < 0 the
+    standardised targets change their sign, and so do all gradients of the last layer, which starts
+    at 0: the same network, upside down.
+    """
+    rows, episode = data()
+    rows = Rows(rows.inputs.double(), 0.4 + 0.2 * rows.targets.double())
+    own = settings(steps=25)
+    one = regress(rows, episode, own, 2, exact=True)
+    other = regress(with_targets(rows, scale * rows.targets + shift), episode, own, 2, exact=True)
+    assert 0 < one.left_out.min() < one.left_out.max() < 1
+    np.testing.assert_allclose(other.left_out, scale * one.left_out + shift, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(other.errors, np.square(scale) * np.array(one.errors), rtol=1e-6)
+    inputs = rows.inputs.float()
+    np.testing.assert_allclose(
+        other.network(inputs), scale * one.network(inputs) + shift, rtol=0, atol=ULP
+    )
+
+
+@pytest.mark.parametrize(("memory", "share"), [(1, 1.0), (2, 10 / 11), (1000, 10 / 11)])
+def test_the_first_update_in_closed_form(memory, share):
+    """Adam's first update moves every number with a gradient by the learning rate, up or down.
+
+    The last layer starts at 0, so its weights are then that far from 0, times the share of the new
+    in the average, max(1/memory, 1/(1 + 1/10)), times the deviation of the targets; the bias moves
+    away from their mean. For the network that sees every row both are plain numpy. (A unit that is
+    silent for the whole batch has no gradient.)
+    """
+    rows, episode = data()
+    found = regress(rows, episode, settings(steps=1, memory=memory), 2, exact=True)
+    targets = rows.targets.double().numpy()
+    moved = 1e-3 * share * targets.std()
+    last = found.single.layers[-1][0, :, 0].double().numpy()
+    weights = abs(last[:-1])
+    assert (weights > 0).mean() > 0.8
+    np.testing.assert_allclose(weights[weights > 0], moved, rtol=1e-3)
+    assert abs(last[-1] - targets.mean()) == pytest.approx(moved, rel=1e-3)
+
+
+def test_the_average_reaches_over_the_memory():
+    """A last layer that walks by one learning rate in each update, against the plain recursion.
+
+    Targets are 0 or 1 by one feature of inputs that all have the same size, so the sign of every
+    gradient of the last layer is the same in each of a few updates.
+    """
+    inputs = torch.tensor([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]]).repeat(40, 1)
+    rows = Rows(inputs, (inputs[:, 0] > 0).float())
+    own = settings(steps=30, batch=64, learning_rate=1e-5, memory=2)
+    found = regress(rows, np.zeros(80, int), own, 0, exact=True)
+    average = 0.0
+    for step in range(1, 31):
+        average += max(1 / 2, 1 / (1 + step / 10)) * (step - average)
+    walked = found.single.layers[-1][0, :-1, 0].abs().double().numpy() / (1e-5 * 0.5)
+    assert np.median(walked) == pytest.approx(average, rel=0.02)
+
+
+# --- when it stops -----------------------------------------------------------------------------
+
+
+def noisy():
+    """Few rows with much noise: left-out predictions get better, and soon worse again."""
+    rows, episode = data(6, 15, noise=0.7)
+    return rows, episode, settings(folds=2, steps=300, memory=20)
+
+
+def test_it_takes_the_best_look_and_says_what_the_folds_said_there():
+    rows, episode, own = noisy()
+    found = regress(rows, episode, own, 0)
+    assert list(found.checks) == sorted(set(found.checks))
+    assert len(found.checks) == len(found.errors)
+    assert found.steps == found.checks[int(np.argmin(found.errors))]
+    error = np.mean((found.left_out - rows.targets.double().numpy()) ** 2)
+    assert min(found.errors) == pytest.approx(error, rel=1e-6)
+
+
+def test_it_stops_when_nothing_has_improved_while_the_updates_grew_by_a_factor():
+    """Looks are geometric: each at the same factor of the one before, down to whole updates."""
+    rows, episode, own = noisy()
+    found = regress(rows, episode, own, 0)
+    gaps = regression._CHECKS - 1
+    looks = [300 * regression._FIRST ** (1 - place / gaps) for place in range(gaps + 1)]
+    best, least = 0, math.inf
+    for place, (step, error) in enumerate(zip(found.checks, found.errors, strict=True)):
+        assert looks[place] - 1 < step <= looks[place] + 1e-6
+        if error <= least:
+            best, least = step, error
+        over = step >= regression._PATIENCE * best
+        assert over == (place == len(found.checks) - 1), (place, found.checks, found.errors)
+    assert found.checks[-1] < own.steps, "or this test would say nothing"
+    assert found.steps < found.checks[-1]
+
+
+def test_the_networks_are_those_of_the_best_look():
+    """A regression that is told to end there ends with the same ones."""
+    rows, episode, own = noisy()
+    found = regress(rows, episode, own, 0)
+    ended = regress(rows, episode, dataclasses.replace(own, steps=found.steps), 0)
+    assert ended.steps == ended.checks[-1] == found.steps
+    assert same_networks(found.network, ended.network)
+    np.testing.assert_array_equal(found.left_out, ended.left_out)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 20, 300])
+def test_ticks_add_up_to_all_updates_whether_they_were_needed_or_not(steps):
+    rows, episode, own = noisy()
+    ticks = []
+    found = regress(rows, episode, dataclasses.replace(own, steps=steps), 0, tick=ticks.append)
+    assert sum(ticks) == steps
+    assert min(ticks) >= 0
+    assert found.checks[-1] <= steps
+
+
+def test_rows_are_left_as_they_were():
+    rows, episode = data()
+    inputs, targets = rows.inputs.clone(), rows.targets.clone()
+    found = regress(rows, episode, SHORT, 0)
+    assert torch.equal(rows.inputs, inputs)
+    assert torch.equal(rows.targets, targets)
+    assert not any(layer.requires_grad for layer in found.network.layers)
