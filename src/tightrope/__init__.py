@@ -11,12 +11,14 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tightrope.certificates import Certificate, certify, load_certificate, verify
+    from tightrope.certificates import Certificate, Rollout, certify, load_certificate
+    from tightrope.certificates.verify import verify
     from tightrope.rollouts import Episodes, collect, load_episodes
 
 __all__ = [
     "Certificate",
     "Episodes",
+    "Rollout",
     "__version__",
     "certify",
     "collect",
@@ -30,9 +32,10 @@ __version__ = version("tightrope")
 # Loaded on first use, so that `import tightrope` and the command start at once.
 _HOMES = {
     "Certificate": "tightrope.certificates",
+    "Rollout": "tightrope.certificates",
     "certify": "tightrope.certificates",
     "load_certificate": "tightrope.certificates",
-    "verify": "tightrope.certificates",
+    "verify": "tightrope.certificates.verify",
     "Episodes": "tightrope.rollouts",
     "collect": "tightrope.rollouts",
     "load_episodes": "tightrope.rollouts",

@@ -1,4 +1,4 @@
-"""``python -m tightrope`` is the command."""
+"""python -m tightrope."""
 
 import sys
 

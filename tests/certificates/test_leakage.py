@@ -1,7 +1,8 @@
-"""Nothing leaks: what a posterior, the range or a bound may depend on, checked bit for bit.
+"""Nothing leaks: what a predictor, a prior, the scaling or a bet may depend on, bit for bit.
 
-rec-3 on nine validation episodes (portions of 2, 2 and 5) after four pilot episodes and before
-two for testing. What must not matter is permuted, replaced or cut short.
+Nine validation episodes after four pilot episodes and before two for testing: portions of 2, 2 and
+5 for rec-3, of 5 and 4 for nonrec-inf and holdout, of 2 and 7 for auto. What must not matter is
+permuted, replaced, cut short or made longer.
 """
 
 import dataclasses
@@ -9,10 +10,13 @@ import json
 
 import numpy as np
 import pytest
+import torch
 from recordings import recording, same, short_fits
 
-from tightrope.certificates import Options, certify, certify_many
+from tightrope.certificates import Options, certify, certify_many, to_document
+from tightrope.certificates.data import prepare, view
 from tightrope.errors import InputError
+from tightrope.posteriors.regression import Regression, regress
 from tightrope.rollouts import join
 
 PILOT, VALIDATION, TEST = 4, 9, 2
@@ -30,7 +34,9 @@ OPTIONS = {
 
 
 @pytest.fixture(autouse=True)
-def _short_fits():
+def _short_fits_of_small_networks(monkeypatch):
+    for room in ("presets", "regression"):
+        monkeypatch.setattr(f"tightrope.posteriors.{room}.HIDDEN", (16, 16))
     with short_fits():
         yield
 
@@ -73,6 +79,16 @@ def cut_short(chosen):
         last, observations=last.observations[:-1], rewards=last.rewards[:-1]
     )
     return [*chosen[:-1], shorter]
+
+
+def made_longer(chosen):
+    last = chosen[-1]
+    longer = dataclasses.replace(
+        last,
+        observations=np.concatenate([last.observations, last.observations[-1:] + 1]),
+        rewards=np.append(last.rewards, 0.7),
+    )
+    return [*chosen[:-1], longer]
 
 
 def revisited(chosen):
@@ -124,35 +140,129 @@ def test_a_portions_own_change_does_reach_its_posterior(change, episodes, untouc
         assert not same(before[t], posteriors(spoilt, "rec-3")[t])
 
 
-@pytest.mark.parametrize("scheme", ["nonrec-inf", "holdout"])
-@pytest.mark.parametrize("change", CHANGES)
-def test_the_second_half_does_not_reach_the_informed_prior_or_the_frozen_predictor(
-    scheme, change, episodes, untouched
+# --- predictors and priors from free data -------------------------------------------------------
+
+FREE = {"auto": 1, "holdout": 5, "nonrec-inf": 5}
+
+
+def fixed_beforehand(certificate):
+    """All that must stand before the episodes of the bounds are looked at, as bytes."""
+    chain, scaling = certificate.chain, certificate.chain.scaling
+    first = 1 if certificate.preset == "tight" else 2  # the prior; `paper` fits it like a posterior
+    tensors = [] if certificate.scheme == "nonrec-inf" else list(chain.network.layers)
+    for gaussians in chain.gaussians[:first]:
+        tensors += [*gaussians.means, *gaussians.log_variances]
+    return {
+        "tensors": [tensor.numpy().tobytes() for tensor in tensors],
+        "range": (scaling.low, scaling.high, scaling.source),
+        "scaling": (scaling.mean.tobytes(), scaling.deviation.tobytes()),
+        "clock": scaling.clock,
+        "beforehand": certificate.beforehand,
+        "thin": certificate.thin,
+        "ledger": certificate.ledger,
+        "first fit": certificate.fits[0],
+    }
+
+
+@pytest.fixture(scope="module")
+def longer():
+    """Enough steps in the free episodes for a profile of the band."""
+    return recording(PILOT + VALIDATION + TEST, 40, seed=1)
+
+
+@pytest.mark.parametrize("preset", ["tight", "paper"])
+@pytest.mark.parametrize("scheme", FREE)
+def test_what_is_fixed_on_free_data_does_not_know_the_episodes_of_the_bounds(
+    scheme, preset, longer
 ):
-    before = untouched(scheme)
-    after = posteriors(rebuilt(episodes, 5, VALIDATION, change), scheme)
-    assert same(before[0], after[0])
-    assert same(before[1], after[1])
+    """Predictor, prior, scaling, clock, bets and profile; contents and lengths changed alike."""
+    own = {**OPTIONS, "scheme": scheme, "preset": preset, "thin": "auto"}
+    for changes in ({}, {"clock": "off"}):
+        before = certify(longer, **own, **changes)
+        if preset == "tight" and scheme != "nonrec-inf":
+            assert len(before.beforehand.profile) == (1 if changes else 20)
+            assert before.beforehand.bets
+        every = [*CHANGES, made_longer] if changes else CHANGES
+        for change in every:
+            after = certify(rebuilt(longer, FREE[scheme], VALIDATION, change), **own, **changes)
+            assert fixed_beforehand(before) == fixed_beforehand(after), (change, changes)
+            assert before.portions != after.portions or change in (permuted, other_ends)
+        # The counterpart: the comparison would notice.
+        for change in (other_rewards, other_observations):
+            after = certify(rebuilt(longer, 0, FREE[scheme], change), **own, **changes)
+            assert fixed_beforehand(before)["tensors"] != fixed_beforehand(after)["tensors"]
 
 
-def test_an_informed_posterior_and_its_bound_come_from_the_second_half_only(episodes):
-    """Given its prior, the posterior sees the second portion; the first is in no bound."""
-    certificate = certify(episodes, scheme="nonrec-inf", **OPTIONS)
-    assert certificate.n == 4 * 6
-    assert [fit.rows for fit in certificate.fits] == [5 * 6, 4 * 6]
+def test_the_number_of_later_episodes_is_all_that_a_plan_of_bets_knows(longer):
+    """More of them change the plan: it is made for their number, which is fixed beforehand."""
+    own = {**OPTIONS, "test_episodes": 0}
+    one = certify(longer.span(0, PILOT + 9), scheme="1,1", **own)
+    assert one.beforehand.bet is not None
+    held = {
+        episodes: certify(longer, scheme="holdout", **{**own, "episodes": episodes}).beforehand
+        for episodes in (9, 10)  # both with five free ones
+    }
+    assert held[9].bets != held[10].bets
+    assert held[9].profile == held[10].profile
+
+
+def test_bets_are_planned_on_errors_of_networks_that_left_the_episode_out(longer, monkeypatch):
+    """Returns of one free episode mirrored at their mean: its own left-out predictions stay.
+
+    One look at the end, so that nothing is chosen among several; a mirror changes neither mean nor
+    spread.
+    """
+    monkeypatch.setattr("tightrope.posteriors.regression._FIRST", 1.0)
+    options = Options(scheme="holdout", **OPTIONS)
+    seen = view(prepare(longer, options), options)
+    settings = Regression(folds=3, steps=30, batch=64, learning_rate=0.01, memory=10)
+    own = seen.free_episode == 2
+    targets = seen.free.targets.clone()
+    targets[own] = 2 * targets[own].mean() - targets[own]
+    before, after = (
+        regress(rows, seen.free_episode, settings, 5, exact=True)
+        for rows in (seen.free, dataclasses.replace(seen.free, targets=targets))
+    )
+    np.testing.assert_allclose(before.left_out[own], after.left_out[own], atol=1e-5)
+    moved = np.abs(before.left_out - after.left_out)[~own]
+    assert moved.max() > 1e-2  # others did see it
+
+
+@pytest.mark.parametrize(
+    ("scheme", "episodes_in_bounds"), [("nonrec-inf", 4), ("holdout", 4), ("auto", 8)]
+)
+def test_free_episodes_are_in_no_bound(scheme, episodes_in_bounds, episodes):
+    certificate = certify(episodes, scheme=scheme, **OPTIONS)
+    assert certificate.n == episodes_in_bounds * 6
+    assert certificate.portions[0].episodes == episodes_in_bounds
+    for statement in certificate.statements:
+        if statement.kind in ("tolerance", "band"):
+            assert statement.n == episodes_in_bounds
+    posterior = [fit.rows for fit in certificate.fits if fit.kind == "posterior"]
+    assert posterior == ([4 * 6] if scheme == "nonrec-inf" else [])
 
 
 # --- test episodes ------------------------------------------------------------------------------
 
-COMPARED = ("test_error", "constant_error", "tightness", "failed_fit", "digests")
+COMPARED = (
+    *("test_error", "constant_error", "per_step_error", "tightness", "failed_fit", "digests"),
+)
 
 
 def without_comparison(certificate):
-    document = certificate.to_json()
+    document = to_document(certificate)
     return {name: value for name, value in document.items() if name not in COMPARED}
 
 
-@pytest.mark.parametrize("scheme", ["rec-3", "holdout"])
+def fitted(certificate):
+    chain = certificate.chain
+    tensors = [*chain.network.layers]
+    for gaussians in chain.gaussians:
+        tensors += [*gaussians.means, *gaussians.log_variances]
+    return tensors
+
+
+@pytest.mark.parametrize("scheme", ["rec-3", "holdout", "auto"])
 def test_test_episodes_change_nothing_but_the_comparison(scheme, episodes):
     before = certify(episodes, scheme=scheme, **OPTIONS)
     every = list(episodes)
@@ -162,14 +272,14 @@ def test_test_episodes_change_nothing_but_the_comparison(scheme, episodes):
     after = certify(spoilt, scheme=scheme, **OPTIONS)
     assert without_comparison(before) == without_comparison(after)
     assert before.test_error != after.test_error
-    assert all(map(same, before.chain.gaussians, after.chain.gaussians))
+    assert all(map(torch.equal, fitted(before), fitted(after)))
     none = certify(
         episodes.span(0, PILOT + VALIDATION), scheme=scheme, **{**OPTIONS, "test_episodes": 0}
     )
     assert none.test_error is None
     assert none.portions == before.portions
-    assert none.companions == before.companions
-    assert all(map(same, before.chain.gaussians, none.chain.gaussians))
+    assert none.statements == before.statements
+    assert all(map(torch.equal, fitted(before), fitted(none)))
 
 
 # --- pilot and validation -----------------------------------------------------------------------
@@ -181,7 +291,7 @@ def test_validation_data_change_neither_the_range_nor_the_scaling_nor_the_first_
 ):
     before = certify(episodes, scheme="rec-2", **OPTIONS).chain
     after = certify(rebuilt(episodes, 0, VALIDATION, change), scheme="rec-2", **OPTIONS).chain
-    for name in ("low", "high", "source"):
+    for name in ("low", "high", "source", "clock"):
         assert getattr(before.scaling, name) == getattr(after.scaling, name)
     for name in ("mean", "deviation"):
         np.testing.assert_array_equal(getattr(before.scaling, name), getattr(after.scaling, name))
@@ -190,7 +300,7 @@ def test_validation_data_change_neither_the_range_nor_the_scaling_nor_the_first_
 
 def test_the_default_thinning_of_a_log_does_not_look_at_validation_episodes(episodes):
     """Five for pilot episodes of one length, whatever comes after them; else three."""
-    own = {**OPTIONS, "thin": None, "scheme": "rec-2"}
+    own = {**OPTIONS, "thin": "auto", "scheme": "rec-2"}
     assert certify(episodes, **own).thin == 5
     assert certify(rebuilt(episodes, 0, VALIDATION, cut_short), **own).thin == 5
     assert certify(rebuilt(episodes, 0, VALIDATION, other_ends), **own).thin == 5
@@ -198,21 +308,29 @@ def test_the_default_thinning_of_a_log_does_not_look_at_validation_episodes(epis
     assert certify(rebuilt(episodes, -1, 0, other_ends), **own).thin == 3
 
 
-@pytest.mark.parametrize("scheme", ["nonrec-noninf", "nonrec-inf", "rec-2", "rec-6", "holdout"])
+@pytest.mark.parametrize(
+    "scheme", ["nonrec-noninf", "nonrec-inf", "rec-2", "rec-6", "holdout", "auto"]
+)
 def test_pilot_and_test_episodes_are_counted_in_no_bound(scheme, episodes):
     certificate = certify(episodes, scheme=scheme, **OPTIONS)
-    assert dict(certificate.episodes) == {"pilot": PILOT, "validation": VALIDATION, "test": TEST}
-    whole = scheme not in ("nonrec-inf", "holdout")
+    free = FREE.get(scheme, 0)
+    assert dataclasses.asdict(certificate.episodes) == {
+        "pilot": PILOT,
+        "validation": VALIDATION,
+        "free": free,
+        "test": TEST,
+    }
     for found, per_episode in ((certificate.portions, 6), (certificate.other_portions, 1)):
-        expected = VALIDATION if whole else 4
+        expected = VALIDATION - free
         assert (found[0].episodes, found[0].n) == (expected, expected * per_episode)
     assert certificate.steps == VALIDATION * 6
-    assert {companion.n for companion in certificate.companions} == {VALIDATION}
+    outcomes = [s.n for s in certificate.statements if s.kind in ("return", "failure")]
+    assert set(outcomes) == {VALIDATION}
 
 
 def test_what_the_certificate_is_asked_for_beside_the_fit_does_not_reach_the_posteriors(episodes):
     before = posteriors(episodes, "rec-2")
-    for options in ({"mc_passes": 5}, {"delta_prime": 0.3}, {"fail_below": 1.0}):
+    for options in ({"mc_passes": 5}, {"fail_below": 1.0}, {"candidates": 3}):
         assert all(map(same, before, posteriors(episodes, "rec-2", **options)))
     assert not same(before[1], posteriors(episodes, "rec-2", seed=4)[1])
 
@@ -236,7 +354,7 @@ def assert_close(left, right, path=""):
 
 
 def document(certificate):
-    return {name: value for name, value in certificate.to_json().items() if name != "digests"}
+    return {name: value for name, value in to_document(certificate).items() if name != "digests"}
 
 
 @pytest.mark.parametrize("sampling", ["local", "weights"])
@@ -253,31 +371,48 @@ def test_a_certificate_does_not_depend_on_how_many_repetitions_it_was_fitted_wit
     assert document(single) == document(alone)
 
 
-SCHEMES = ("holdout", "rec-6", "nonrec-inf", "rec-2", "nonrec-noninf", "2,2,5")
+SCHEMES = ("auto", "holdout", "rec-6", "nonrec-inf", "rec-2", "nonrec-noninf", "2,2,5")
 
 
 def test_a_certificate_does_not_depend_on_what_else_was_asked_for(episodes):
     requests = [Options(scheme=scheme, **OPTIONS) for scheme in SCHEMES]
-    requests += [Options(scheme="rec-2", **{**OPTIONS, "preset": "paper"})]
-    requests += [Options(scheme="rec-2", **{**OPTIONS, "unit": "episode"})]
-    requests += [Options(scheme="rec-2", **{**OPTIONS, "kappa": 0.9})]
-    requests += [Options(scheme="rec-2", **{**OPTIONS, "sampling": "weights"})]
+    requests += [
+        Options(scheme=scheme, **{**OPTIONS, **changes})
+        for scheme, changes in (
+            ("rec-2", {"preset": "paper"}),
+            ("rec-6", {"preset": "paper"}),  # has no regression to share
+            ("holdout", {"preset": "paper"}),
+            ("rec-2", {"unit": "episode"}),
+            ("rec-2", {"kappa": 0.9}),
+            ("rec-2", {"sampling": "weights"}),
+            ("rec-2", {"clock": "off"}),
+            ("auto", {"time_limit": 50}),
+            ("rec-2", {"time_limit": 50}),
+            ("auto", {"candidates": 4}),
+        )
+    ]
     together = certify_many(episodes, requests, [3])
     for request, (certificate,) in zip(requests, together, strict=True):
-        assert certificate.options == request
+        asked = dataclasses.replace(
+            request, **{n: getattr(certificate.options, n) for n in SETTLED}
+        )
+        assert certificate.options == asked
         alone = certify(episodes, **dataclasses.asdict(request))
         assert document(certificate) == document(alone), request
-        assert all(map(same, certificate.chain.gaussians, alone.chain.gaussians))
+        assert all(map(torch.equal, fitted(certificate), fitted(alone)))
+
+
+SETTLED = ("clock", "time_limit", "episodes")
 
 
 def test_requests_about_different_data_are_refused(episodes):
     one = Options(**OPTIONS)
-    with pytest.raises(InputError, match=r"one value of thin in all requests, found \[1, 2\]"):
+    with pytest.raises(InputError, match=r"one value of `thin` in all requests, found \[1, 2\]"):
         certify_many(episodes, [one, dataclasses.replace(one, thin=2)], [0])
 
 
 @pytest.mark.parametrize(
-    "changes", [{"thin": None}, {"episodes": 7}, {"return_range": (0.0, 1.0)}], ids=str
+    "changes", [{"thin": "auto"}, {"episodes": 7}, {"return_range": (0.0, 1.0)}], ids=str
 )
 def test_requests_with_and_without_a_value_are_refused_as_well(changes, episodes):
     one = Options(**OPTIONS)
@@ -286,5 +421,8 @@ def test_requests_with_and_without_a_value_are_refused_as_well(changes, episodes
 
 
 def test_the_same_call_gives_the_same_document(episodes):
-    texts = {json.dumps(certify(episodes, scheme="rec-2", **OPTIONS).to_json()) for _ in range(2)}
-    assert len(texts) == 1
+    for scheme in ("auto", "rec-2"):
+        texts = {
+            json.dumps(to_document(certify(episodes, scheme=scheme, **OPTIONS))) for _ in range(2)
+        }
+        assert len(texts) == 1

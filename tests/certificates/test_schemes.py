@@ -5,13 +5,15 @@ from fractions import Fraction
 
 import pytest
 
-from tightrope.certificates import Options, portion_sizes, scheme
+from tightrope.certificates import Options
+from tightrope.certificates.schemes import portion_sizes, scheme
 from tightrope.errors import InputError
 
 
 @pytest.mark.parametrize(
     ("name", "kind", "sizes"),
     [
+        ("auto", "auto", [27, 73]),
         ("nonrec-noninf", "recursive", [100]),
         ("nonrec-inf", "informed", [50, 50]),
         ("rec-1", "recursive", [100]),
@@ -87,7 +89,14 @@ def test_few_episodes_by_hand():
 
 @pytest.mark.parametrize(
     ("name", "episodes", "needed"),
-    [("rec-6", 5, 6), ("rec-2", 1, 2), ("holdout", 1, 2), ("nonrec-inf", 1, 2), ("1,1,1", 2, 3)],
+    [
+        ("rec-6", 5, 6),
+        ("rec-2", 1, 2),
+        ("holdout", 1, 2),
+        ("nonrec-inf", 1, 2),
+        ("1,1,1", 2, 3),
+        ("auto", 1, 2),
+    ],
 )
 def test_too_few_episodes_are_an_input_error_with_the_number_needed(name, episodes, needed):
     words = f"at least {needed} validation episodes for {name}, found {episodes}"
@@ -100,70 +109,44 @@ def test_too_few_episodes_are_an_input_error_with_the_number_needed(name, episod
     "name",
     [
         *("", "rec", "rec-", "rec-0", "rec-01", "rec-100", "rec-2.5", "rec--2", "Rec-2", "rec-6 "),
-        *("nonrec", "auto", "100", "10,", ",10", "10,0", "10,-5", "10;20", "10, 20", "1e2,3"),
+        *("nonrec", "Auto", "100", "10,", ",10", "10,0", "10,-5", "10;20", "10, 20", "1e2,3"),
+        *("rec-21", "rec-\uff12", "1\u0662,3"),  # too deep; digits of other scripts
     ],
 )
 def test_an_unknown_scheme_is_an_input_error_that_lists_the_known(name):
-    with pytest.raises(InputError, match="nonrec-noninf, nonrec-inf, rec-T") as error:
+    with pytest.raises(
+        InputError, match="auto, nonrec-noninf, nonrec-inf, holdout, rec-T"
+    ) as error:
         scheme(name)
     assert repr(name) in str(error.value)
     with pytest.raises(InputError):
         Options(scheme=name)
 
 
-# --- options -----------------------------------------------------------------------------------
+@pytest.mark.parametrize("value", [None, 3, ["rec-2"], 2.5])
+def test_a_scheme_that_is_no_name_is_an_input_error_too(value):
+    with pytest.raises(InputError, match="expected a scheme among"):
+        Options(scheme=value)
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"delta": 0.0}, r"delta must be in \(0, 1\)"),
-        ({"delta": 1.0}, r"delta must be in \(0, 1\)"),
-        ({"delta": float("nan")}, r"delta must be in \(0, 1\)"),
-        ({"delta_prime": -0.1}, r"delta_prime must be in \(0, 1\)"),
-        ({"delta": 0.6, "delta_prime": 0.4}, r"delta \+ delta_prime must be below 1"),
-        ({"unit": "row"}, "a unit among step, episode, found 'row'"),
-        ({"preset": "loose"}, "a preset among paper, tight, found 'loose'"),
-        ({"sampling": "none"}, "a sampling among local, weights"),
-        ({"kappa": 0.0}, r"kappa must be in \(0, 1\]"),
-        ({"kappa": 1.1}, r"kappa must be in \(0, 1\]"),
-        ({"mc_passes": 0}, "mc_passes must be at least 1"),
-        ({"seed": -1}, "seed must be at least 0"),
-    ],
+    ("name", "free"),
+    [("auto", 27), ("holdout", 50), ("nonrec-inf", 50), ("rec-2", 0), ("nonrec-noninf", 0)],
 )
-def test_an_option_outside_its_set_is_an_input_error_that_names_it(changes, words):
-    with pytest.raises(InputError, match=words):
-        Options(**changes)
+def test_only_portions_that_no_bound_is_evaluated_on_are_free(name, free):
+    assert scheme(name).free(100) == free
+    assert scheme(name).fixed is (name in ("auto", "holdout"))
 
 
-AT_ONCE = {
-    "gamma": ({"gamma": 1.5}, "gamma"),
-    "thin": ({"thin": 0}, "thin"),
-    "an empty range": ({"return_range": (2.0, 1.0)}, "range"),
-    "too few episodes": ({"episodes": 5}, "6 validation episodes"),
-    "a negative number of episodes": ({"test_episodes": -1}, "test"),
-    "a threshold that is no number": ({"fail_below": float("nan")}, "fail_below"),
-    "an endless threshold": ({"fail_below": float("inf")}, "fail_below"),
-}
-
-
-@pytest.mark.parametrize(("changes", "words"), AT_ONCE.values(), ids=AT_ONCE)
-def test_what_options_alone_show_to_be_wrong_is_refused_with_them(changes, words):
-    with pytest.raises(InputError, match=words):
-        Options(**changes)
-
-
-def test_the_confidence_of_every_scheme_is_one_minus_both_failure_probabilities():
-    for name in ("nonrec-noninf", "nonrec-inf", "rec-2", "rec-6", "holdout", "10,20,70"):
-        for sampling in ("local", "weights"):
-            ledger = Options(scheme=name, sampling=sampling).ledger()
-            assert ledger.confidence == pytest.approx(0.965, abs=1e-15)
-            for source in ("delta", "delta_prime"):
-                shares = [e.share for e in ledger.entries if e.source == source]
-                assert sum(shares) == 1, (name, source)
-
-
-def test_one_number_of_portions_is_one_number_of_statements():
-    for name, portions in (("nonrec-noninf", 1), ("nonrec-inf", 1), ("rec-2", 2), ("rec-6", 6)):
-        risks = [e for e in Options(scheme=name).ledger().entries if e.source == "delta"]
-        assert len(risks) == portions
+@pytest.mark.parametrize(
+    ("episodes", "pilot", "free"),
+    [(100, 10, 20), (100, 0, 27), (90, 10, 17), (11, 0, 3), (2, 10, 1), (2, 0, 1), (20, 100, 1)],
+)
+def test_in_scheme_auto_the_pilot_counts_towards_three_elevenths_that_are_free(
+    episodes, pilot, free
+):
+    """Three elevenths of pilot and validation, to the nearest; at least one on either side."""
+    chosen = scheme("auto")
+    assert chosen.free(episodes, pilot) == free
+    assert chosen.sizes(episodes, pilot) == [free, episodes - free]
+    assert scheme("holdout").sizes(episodes, pilot) == scheme("holdout").sizes(episodes)

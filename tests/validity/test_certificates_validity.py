@@ -10,17 +10,21 @@ then below 1e-3, against a slack of the tightest bound (hold-out) of about 0.05.
 Networks are made small and fits short, for the guarantee depends on neither. As in
 test_bounds_validity.py, a certificate of failure probability delta + delta' may fail in R
 repetitions at most `binom.ppf(1 - 1e-6, R, delta + delta')` times. Long versions: `-m validity`.
+
+The statements of `auto` are compared with the truth one by one, at the failure probability of each,
+and all at once. Shares of new episodes come from a large sample of them; there, too, a larger one
+decides where the first is too close to tell. Rewards are clipped symmetrically, so that they have a
+floor and a mean of 0.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
-import torch
 from recordings import short_fits
 from scipy.stats import binom, norm
 
-from tightrope.certificates import Options, certify_many
+from tightrope.certificates import Options, certify, certify_many
 from tightrope.posteriors import draw_predictions
 from tightrope.rollouts import Episode, join
 
@@ -37,14 +41,23 @@ class Process:
     episodes: int
     steps: int
     offset: float = 0.0
+    largest: float = np.inf  # reward, in absolute value
+    falls: float = 0.0  # share of episodes that terminate
+
+    def draw(self, count, rng):
+        """(count, steps, features) observations and (count, steps) rewards of new episodes."""
+        x = rng.normal(size=(count, self.steps, FEATURES)).astype(np.float32)
+        shared = self.offset * rng.normal(size=(count, 1))
+        rewards = SLOPE * x[:, :, 0] + shared + self.noise * rng.normal(size=(count, self.steps))
+        return x, np.clip(rewards.astype(float), -self.largest, self.largest)
 
     def record(self, rng):
-        episodes = []
-        for index in range(self.episodes):
-            x = rng.normal(size=(self.steps, FEATURES)).astype(np.float32)
-            shared = self.offset * rng.normal()
-            rewards = SLOPE * x[:, 0] + shared + self.noise * rng.normal(size=self.steps)
-            episodes.append(Episode(x, rewards.astype(float), False, True, seed=index))
+        ends = rng.random(self.episodes) < self.falls
+        every = zip(*self.draw(self.episodes, rng), ends.tolist(), strict=True)
+        episodes = [
+            Episode(x, rewards, ended, not ended, seed=index)
+            for index, (x, rewards, ended) in enumerate(every)
+        ]
         return join(episodes, {"log": "toy"})
 
     def target_moments(self, x):
@@ -59,12 +72,16 @@ class Process:
         second = (m**2 + s**2) * inside + s * (m * low - (m + 1) * high)
         return first + above, second + above
 
-    def risk(self, posterior, bounds, seed):
-        """The risk of a posterior, more exactly the nearer it is to one of `bounds`."""
+    def risk(self, chain, bounds, seed):
+        """The risk of a predictor, more exactly the nearer it is to one of `bounds`."""
         for draws in (4000, 400_000):
             x = np.random.default_rng(seed).normal(size=(draws, FEATURES)).astype(np.float32)
-            options = {"passes": 1, "seed": seed, "sampling": "local"}
-            p = draw_predictions(posterior, torch.from_numpy(x), **options)[0].astype(float)
+            inputs = chain.scaling.inputs(x)
+            if chain.gaussians:
+                options = {"passes": 1, "seed": seed, "sampling": "local"}
+                p = draw_predictions(chain.gaussians[-1], inputs, **options)[0].astype(float)
+            else:
+                p = chain.network(inputs)
             first, second = self.target_moments(x)
             losses = p**2 - 2 * p * first + second
             error = losses.std() / np.sqrt(draws)
@@ -87,9 +104,8 @@ def most_failures(repetitions, probability):
 
 @pytest.fixture(autouse=True)
 def _small_networks(monkeypatch):
-    monkeypatch.setattr("tightrope.posteriors.presets.HIDDEN", (8, 8))
-    # Companions enter no bound and cost as much as all the rest here.
-    monkeypatch.setattr("tightrope.certificates.assess.companions", lambda *_, **__: [])
+    for room in ("presets", "regression"):
+        monkeypatch.setattr(f"tightrope.posteriors.{room}.HIDDEN", (8, 8))
 
 
 def uncorrected(statements, kappa=0.5):
@@ -116,6 +132,7 @@ def simulate(process, schemes, repetitions, *, delta, delta_prime, seed, **fits)
                     return_range=(-process.half_width, process.half_width),
                     gamma=0.0,
                     thin=1,
+                    clock="off",
                     mc_passes=3,
                     delta=delta,
                     delta_prime=delta_prime,
@@ -124,15 +141,14 @@ def simulate(process, schemes, repetitions, *, delta, delta_prime, seed, **fits)
             ]
             found = certify_many(process.record(rng), requests, [repetition])
             for scheme, (certificate,) in zip(schemes, found, strict=True):
+                own, other = certificate.statements[:2]
                 bounds = {
-                    unit: (certificate.bound, uncorrected(certificate.portions)),
-                    certificate.other_unit: (
-                        certificate.other_bound,
-                        uncorrected(certificate.other_portions),
-                    ),
+                    own.unit: (own.value, uncorrected(certificate.portions)),
+                    other.unit: (other.value, uncorrected(certificate.other_portions)),
                 }
+                assert (own.unit, own.value) == (unit, certificate.bound)
                 near = [bound for bound, _ in bounds.values()]
-                risk = process.risk(certificate.chain.gaussians[-1], near, repetition)
+                risk = process.risk(certificate.chain, near, repetition)
                 for own, (bound, mean) in bounds.items():
                     violated[scheme, own] += bound < risk
                     naive[scheme, own] += mean < risk
@@ -163,8 +179,8 @@ def test_the_moments_of_clipped_targets_agree_with_plain_draws():
 @pytest.mark.parametrize(
     ("name", "repetitions", "delta", "delta_prime"),
     [
-        ("moderate", 40, 0.1, 0.05),
-        ("binary", 40, 0.1, 0.05),
+        ("moderate", 8, 0.1, 0.05),
+        ("binary", 8, 0.1, 0.05),
         *(
             pytest.param(name, 300, delta, delta_prime, marks=pytest.mark.validity)
             for name in ("moderate", "binary")
@@ -196,7 +212,7 @@ def test_certificates_of_independent_steps_fail_at_most_at_their_rate(
         assert min(naive.values()) > limit, naive
 
 
-@pytest.mark.parametrize("repetitions", [40, pytest.param(600, marks=pytest.mark.validity)])
+@pytest.mark.parametrize("repetitions", [20, pytest.param(600, marks=pytest.mark.validity)])
 def test_dependence_within_episodes_leaves_the_episode_unit_valid(repetitions, record_property):
     """All steps of an episode share an offset: what unit="step" assumes does not hold.
 
@@ -234,3 +250,143 @@ def test_dependence_within_episodes_for_every_scheme(record_property):
     report("dependent, 100 x 200", violated, 50, record_property)
     for scheme in SCHEMES:
         assert violated[scheme, "episode"] <= most_failures(50, 0.035)
+
+
+# --- every statement of auto --------------------------------------------------------------------
+
+ALONE = Process(half_width=1.5, noise=0.5, episodes=28, steps=4, largest=1.8, falls=0.2)
+SHARED = Process(
+    half_width=2.5, noise=0.5, episodes=28, steps=4, largest=2.8, falls=0.2, offset=0.7
+)
+
+
+def name(statement):
+    return statement.quantity if statement.kind != "mean-risk" else f"risk, unit {statement.unit}"
+
+
+class Truth:
+    """What a large number of new episodes says of each statement of a certificate."""
+
+    def __init__(self, process, certificate, episodes, seed):
+        x, rewards = process.draw(episodes, np.random.default_rng(seed))
+        elapsed = np.tile(np.arange(process.steps), episodes)
+        scaling, network = certificate.chain.scaling, certificate.chain.network
+        found = network(scaling.inputs(x.reshape(-1, FEATURES), elapsed)).reshape(rewards.shape)
+        errors = scaling.returns(found) - rewards  # gamma = 0: the return is the reward
+        profile = np.array(certificate.beforehand.profile)
+        at = np.minimum(np.arange(process.steps) * len(profile) // process.steps, len(profile) - 1)
+        self.falls = process.falls
+        self.losses = np.square(found - np.clip(scaling.targets(rewards), 0, 1)).mean(axis=1)
+        self.scores = {
+            "tolerance": np.sqrt(np.square(errors).mean(axis=1)),
+            "band": (np.abs(errors) / profile[at]).max(axis=1),
+        }
+        self.returns = {"discounted": rewards[:, 0], "undiscounted": rewards.sum(axis=1)}
+
+    def violated(self, statement, value):
+        """Whether `value` in place of the statement's is wrong; None if too close to tell."""
+        if statement.kind == "failure":
+            return value < self.falls
+        if statement.kind == "return" and statement.share is None:
+            return value > 0.0
+        if statement.kind == "mean-risk":
+            return _decided(self.losses, value * 1.0, above=True)
+        if statement.kind == "return":
+            reached = self.returns[statement.quantity.split()[0]] >= value
+        else:
+            reached = self.scores[statement.kind] <= value
+        return _decided(reached.astype(float), statement.share, above=False)
+
+
+def _decided(values, limit, *, above):
+    """Whether the mean behind `values` is above (or below) a limit; None within six errors."""
+    error = 6 * values.std() / np.sqrt(len(values))
+    if abs(values.mean() - limit) <= error:
+        return None
+    return bool(values.mean() > limit) is above
+
+
+def claimed(statement):
+    """The number that a statement promises, in the units of its truth."""
+    return statement.value if statement.kind in ("mean-risk", "failure") else statement.value_raw
+
+
+def guessed(statement, width):
+    """What the sample says, passed off as a promise."""
+    return statement.estimate**2 / width**2 if statement.kind == "mean-risk" else statement.estimate
+
+
+def simulate_auto(process, repetitions, *, delta, delta_prime, seed):
+    """Violations of each statement, of its estimate, and of any of the statements."""
+    rng = np.random.default_rng(seed)
+    violated, naive, allowed, together = {}, {}, {}, 0
+    with short_fits(regression_steps=15):
+        for repetition in range(repetitions):
+            certificate = certify(
+                process.record(rng),
+                scheme="auto",
+                unit=("step", "episode")[repetition % 2],
+                pilot_episodes=3,
+                return_range=(-process.half_width, process.half_width),
+                return_floor=-process.largest * process.steps,
+                gamma=0.0,
+                thin=1,
+                time_limit=process.steps,
+                delta=delta,
+                delta_prime=delta_prime,
+                seed=repetition,
+            )
+            small = Truth(process, certificate, 2000, (seed, repetition))
+            large = None
+            wrong = []
+            for statement in certificate.statements:
+                key = name(statement) if statement.kind != "tolerance" else "tolerance"
+                allowed[key] = 1 - statement.confidence
+                for counts, value in (
+                    (violated, claimed(statement)),
+                    (naive, guessed(statement, certificate.width)),
+                ):
+                    answer = small.violated(statement, value)
+                    if answer is None:
+                        large = large or Truth(process, certificate, 60_000, (seed, repetition, 1))
+                        answer = bool(large.violated(statement, value))
+                    counts.setdefault(key, set())
+                    if answer:
+                        counts[key].add(repetition)  # several tolerances are one statement
+                    if answer and counts is violated:
+                        wrong.append(key)
+            together += bool(set(wrong) - {"risk, unit step"} if process.offset else wrong)
+    return (
+        {key: len(found) for key, found in violated.items()},
+        {key: len(found) for key, found in naive.items()},
+        allowed,
+        together,
+    )
+
+
+@pytest.mark.parametrize("process", [ALONE, SHARED], ids=["independent", "dependent"])
+@pytest.mark.parametrize("repetitions", [20, pytest.param(600, marks=pytest.mark.validity)])
+def test_every_statement_of_auto_fails_at_most_at_its_rate(process, repetitions, record_property):
+    """Each alone and all jointly; where steps depend on each other, all but that of unit step."""
+    delta, delta_prime = 0.3, 0.15
+    violated, naive, allowed, together = simulate_auto(
+        process, repetitions, delta=delta, delta_prime=delta_prime, seed=20250304
+    )
+    kinds = {
+        "tolerance", "risk, unit step", "risk, unit episode",
+        "error of the predicted return at every step of a new episode at once",
+        "discounted return of a new episode", "undiscounted return of a new episode",
+        "expected discounted return of a new episode",
+        "expected undiscounted return of a new episode",
+        "probability that an episode terminates early",
+    }  # fmt: skip
+    assert set(violated) == kinds
+    for key in sorted(kinds):
+        print(f"{key}: {violated[key]} of {repetitions}, allowed {allowed[key]:.4f}, {naive[key]}")
+        record_property(key, f"{violated[key]}/{repetitions}")
+        if key == "risk, unit step" and process.offset:
+            continue
+        assert violated[key] <= most_failures(repetitions, allowed[key]), key
+        if repetitions >= 600:
+            assert naive[key] > most_failures(repetitions, allowed[key]), key
+    assert together <= most_failures(repetitions, delta + delta_prime)

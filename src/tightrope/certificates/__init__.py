@@ -1,45 +1,56 @@
-"""Step iv: schemes, bounds from posteriors, the certificate, and its verification."""
+"""Step iv: schemes, bounds, statements, the certificate, and its verification.
 
-from tightrope.certificates.certificate import (
-    Certificate,
-    as_text,
-    load_certificate,
-    read,
-    schema,
-    write,
-)
-from tightrope.certificates.issue import certify, certify_many
-from tightrope.certificates.ledger import (
-    DELTA,
-    DELTA_PRIME,
-    Entry,
-    Ledger,
-    holdout_ledger,
-    recursive_ledger,
-)
-from tightrope.certificates.options import MC_PASSES, Options
-from tightrope.certificates.schemes import Scheme, portion_sizes, scheme
-from tightrope.certificates.verify import verify
+Names are loaded on first use: the options of the command should not cost the import of torch.
+(`verify` and `request` are modules here; the functions of these names are in them.)
+"""
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tightrope.certificates.certificate import Certificate
+    from tightrope.certificates.document import as_text, schema, to_document
+    from tightrope.certificates.folder import load_certificate, write
+    from tightrope.certificates.issue import certify_many
+    from tightrope.certificates.ledger import Ledger
+    from tightrope.certificates.options import Options
+    from tightrope.certificates.request import Request, Rollout, certify
+    from tightrope.certificates.statements import Statement
+
+_HOMES = {
+    "Certificate": "certificate",
+    "Ledger": "ledger",
+    "Options": "options",
+    "Request": "request",
+    "Rollout": "request",
+    "Statement": "statements",
+    "as_text": "document",
+    "certify": "request",
+    "certify_many": "issue",
+    "load_certificate": "folder",
+    "schema": "document",
+    "to_document": "document",
+    "write": "folder",
+}
 __all__ = [
-    "DELTA",
-    "DELTA_PRIME",
-    "MC_PASSES",
     "Certificate",
-    "Entry",
     "Ledger",
     "Options",
-    "Scheme",
+    "Request",
+    "Rollout",
+    "Statement",
     "as_text",
     "certify",
     "certify_many",
-    "holdout_ledger",
     "load_certificate",
-    "portion_sizes",
-    "read",
-    "recursive_ledger",
     "schema",
-    "scheme",
-    "verify",
+    "to_document",
     "write",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        module = importlib.import_module(f"tightrope.certificates.{_HOMES[name]}")
+        return getattr(module, name)
+    raise AttributeError(f"module 'tightrope.certificates' has no attribute {name!r}")

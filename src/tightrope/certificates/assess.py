@@ -1,166 +1,298 @@
-"""From fitted posteriors and episodes to every number of a certificate; also what `verify` runs."""
+"""From what was fitted and the episodes to every number of a certificate; `verify` runs it too."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tightrope.certificates.companions import Companion, companions
-from tightrope.certificates.data import Data
-from tightrope.certificates.ledger import recursive_ledger
-from tightrope.certificates.options import Options
-from tightrope.certificates.statements import (
+from tightrope.certificates.assumptions import INDEPENDENT_EPISODES, INDEPENDENT_STEPS
+from tightrope.certificates.beforehand import Beforehand
+from tightrope.certificates.data import Data, View
+from tightrope.certificates.fixed import band, errors, mean_risk, tolerances
+from tightrope.certificates.ledger import (
+    Ledger,
+    auto_ledger,
+    beside,
+    holdout_ledger,
+    recursive_ledger,
+)
+from tightrope.certificates.links import starts
+from tightrope.certificates.measure import (
     Drawn,
-    Statement,
-    Unit,
-    clipped,
     effective_size,
-    holdout_statement,
-    recursive_statements,
-    unit_means,
+    measure_excess,
+    measure_risk,
+    unit_mean,
 )
-from tightrope.posteriors import (
-    Chain,
-    Gaussians,
-    Link,
-    Stage,
-    child_seed,
-    draw_losses,
-    kl_divergence,
-)
+from tightrope.certificates.options import Options, Unit
+from tightrope.certificates.outcomes import failure_names, outcomes, return_names
+from tightrope.certificates.portions import Portion, bound_portions, final_bound
+from tightrope.certificates.statements import Statement
+from tightrope.posteriors import Chain, draw_losses, kl_divergence
 from tightrope.rollouts import Pairs
+from tightrope.seeds import Stream, child_seed
 
-__all__ = ["Assessment", "assess", "links"]
+__all__ = ["Assessment", "assess", "ledger_of"]
 
 _COMPARISON_PASSES = 5  # of train and test errors, which enter no bound
+_UNITS: tuple[Unit, Unit] = ("step", "episode")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Errors that enter no bound, on the normalised scale, in the certificate's unit.
+
+    Attributes:
+        train_error: of the predictor on the validation episodes.
+        test_error: on the test episodes; None without any.
+        constant_error: of predicting the mean validation return, on test (or validation).
+        per_step_error: of predicting the mean validation return of the same elapsed step, there.
+        effective_n: independent steps worth of information on the loss, on the last portion.
+    """
+
+    train_error: float
+    test_error: float | None
+    constant_error: float
+    per_step_error: float
+    effective_n: float
 
 
 @dataclass(frozen=True)
 class Assessment:
     """The numbers of a certificate, on the normalised scale."""
 
+    ledger: Ledger
+    portions: dict[Unit, tuple[Portion, ...]]
     statements: tuple[Statement, ...]
-    other_statements: tuple[Statement, ...]  # the same posteriors, the other unit
-    effective_n: float
-    clipped_share: float
-    train_error: float
-    test_error: float | None
-    constant_error: float  # of predicting the mean validation return, on test (or validation)
-    companions: tuple[Companion, ...]
-
-    @property
-    def bound(self) -> float:
-        """The certificate: the last step of the recursion, inside [0, 1]."""
-        return clipped(self.statements[-1].bound)
-
-    @property
-    def other_bound(self) -> float:
-        """The certificate in the other unit."""
-        return clipped(self.other_statements[-1].bound)
+    headline: int
+    comparison: Comparison
 
 
-def links(data: Data, options: Options) -> list[Link]:
-    """The fits of a scheme: what each may see, and which bound it will be put into."""
-    starts = [0, *np.cumsum(options.plan.sizes(data.validation.episodes)).tolist()]
-    rows = [data.row_of_episode(start) for start in starts]
-
-    def units_from(portion: int) -> int:
-        """Units in this portion and later, as far as a fit that ends with this portion may know.
-
-        How many rows later episodes have is part of the data that a prior must not depend on, so
-        they are taken to be as long as those seen.
-        """
-        seen = min(portion + 1, len(starts) - 1)
-        per_episode = 1.0 if options.unit == "episode" else rows[seen] / starts[seen]
-        return int(max(1, round(per_episode * (starts[-1] - starts[portion]))))
-
-    if options.plan.kind == "recursive":
-        share = options.ledger().failure("portion 1: risk")  # the same for every portion
-        kappas = [0.0, *[options.kappa] * (len(options.plan.weights) - 1)]
-        return [
-            Link(0, rows[t + 1], Stage(units_from(t), share, kappas[t]))
-            for t in range(len(options.plan.weights))
-        ]
-    # The same first fit as that of rec-2, so that the two can share it.
-    two = recursive_ledger(2, delta=options.delta, delta_prime=options.delta_prime)
-    first = Link(0, rows[1], Stage(units_from(0), two.failure("portion 1: risk"), 0.0))
-    if options.plan.kind == "holdout":
-        return [first]
-    return [first, Link(rows[1], rows[2], Stage(units_from(1), options.delta, 0.0))]
+def ledger_of(data: Data, options: Options) -> Ledger:
+    """Which failure probability goes where."""
+    kind = options.division.kind
+    if kind == "auto":
+        return auto_ledger(
+            return_names(data, options),
+            failure_names(data, options),
+            delta=options.delta,
+            delta_prime=options.delta_prime,
+            candidates=options.candidates,
+        )
+    if kind == "holdout":
+        return holdout_ledger(
+            delta=options.delta, delta_prime=options.delta_prime, candidates=options.candidates
+        )
+    return recursive_ledger(
+        len(options.division.weights) if kind == "recursive" else 1,
+        delta=options.delta,
+        delta_prime=options.delta_prime,
+        candidates=options.candidates,
+    )
 
 
-def assess(chain: Chain, data: Data, options: Options) -> Assessment:
-    """Every number of the certificate of a fitted chain."""
-    starts = [0, *np.cumsum(options.plan.sizes(data.validation.episodes)).tolist()]
-    posteriors, kind = chain.gaussians[1:], options.plan.kind
-    if kind == "recursive":
-        drawn = [
-            _drawn(posterior, data, options, data.row_of_episode(starts[t]), t)
-            for t, posterior in enumerate(posteriors)
-        ]
-    else:  # only the last posterior is in a statement, on the second portion
-        drawn = [_drawn(posteriors[-1], data, options, data.row_of_episode(starts[1]), 0)]
+def assess(
+    chain: Chain, data: Data, view: View, options: Options, beforehand: Beforehand
+) -> Assessment:
+    """Every number of the certificate of what was fitted."""
+    ledger = ledger_of(data, options)
+    if options.division.kind == "auto":
+        portions, said = _jointly(chain, data, view, options, beforehand, ledger)
+    else:
+        portions = _singly(chain, data, view, options, beforehand, ledger)
+        said = _own_statements(portions, data, view, options, ledger)
+    usable = [i for i, s in enumerate(said) if s.kind == "tolerance" and s.value < 1]
+    return Assessment(
+        ledger=ledger,
+        portions=portions,
+        statements=tuple(said),
+        headline=usable[-1] if usable else 0,
+        comparison=_compare(chain, data, view, options),
+    )
+
+
+def _jointly(
+    chain: Chain, data: Data, view: View, options: Options, beforehand: Beforehand, ledger: Ledger
+) -> tuple[dict[Unit, tuple[Portion, ...]], list[Statement]]:
+    """All statements of a fixed predictor, under one ledger."""
+    joint, width = ledger.confidence, view.scaling.width
+    found = errors(chain.network, data, view, data.row_of_episode(view.free_count))
+    step = mean_risk(
+        found, unit="step", delta=ledger.failure("mean risk, unit step"), beforehand=beforehand
+    )
+    said, episode = tolerances(
+        found,
+        delta=ledger.failure("tolerance"),
+        width=width,
+        confidence=ledger.confidence_in("tolerance"),
+        joint=joint,
+    )
+    portions: dict[Unit, tuple[Portion, ...]] = {"step": (step,), "episode": (episode,)}
+    spent = {"step": "mean risk, unit step", "episode": "tolerance"}
+    said += [
+        _risk_statement(portions[unit], unit, width, ledger.confidence_in(spent[unit]), joint)
+        for unit in _UNITS
+    ]
+    said.append(
+        band(
+            found,
+            view,
+            delta=ledger.failure("band"),
+            profile=beforehand.profile,
+            confidence=ledger.confidence_in("band"),
+            joint=joint,
+        )
+    )
+    return portions, said + outcomes(data, options, failure=ledger.failure, joint=joint)
+
+
+def _singly(
+    chain: Chain, data: Data, view: View, options: Options, beforehand: Beforehand, ledger: Ledger
+) -> dict[Unit, tuple[Portion, ...]]:
+    """The bound of one scheme, in both units."""
+    first = starts(data, options)
+    if options.division.fixed:
+        found = errors(chain.network, data, view, data.row_of_episode(first[1]))
+        failure = ledger.failure("hold-out: risk")
+        return {
+            unit: (mean_risk(found, unit=unit, delta=failure, beforehand=beforehand),)
+            for unit in _UNITS
+        }
+    posteriors = chain.gaussians[1:]
     divergences = [
         float(kl_divergence(posterior, prior)[0])
         for prior, posterior in zip(chain.gaussians[:-1], posteriors, strict=True)
     ]
+    if options.division.kind == "recursive":
+        drawn = [
+            _drawn(chain, t, data, view, options, data.row_of_episode(first[t - 1]))
+            for t in range(1, len(chain.gaussians))
+        ]
+    else:  # only the last posterior is in a statement, on the second portion
+        last = len(posteriors)
+        drawn = [_drawn(chain, last, data, view, options, data.row_of_episode(first[1]))]
+        divergences = divergences[-1:]
+    return {
+        unit: _recursion(drawn, divergences, unit, options, beforehand, ledger) for unit in _UNITS
+    }
+
+
+def _recursion(
+    drawn: Sequence[Drawn],
+    divergences: Sequence[float],
+    unit: Unit,
+    options: Options,
+    beforehand: Beforehand,
+    ledger: Ledger,
+) -> tuple[Portion, ...]:
+    bet = beforehand.bet if unit == options.unit else None
+    measured = [measure_risk(drawn[0], kl=divergences[0], unit=unit, bet=bet)]
+    measured += [
+        measure_excess(drawn[t], drawn[t - 1], kl=divergences[t], unit=unit, kappa=options.kappa)
+        for t in range(1, len(drawn))
+    ]
+    return bound_portions(measured, ledger=ledger, kappa=options.kappa)
+
+
+def _own_statements(
+    portions: dict[Unit, tuple[Portion, ...]],
+    data: Data,
+    view: View,
+    options: Options,
+    ledger: Ledger,
+) -> list[Statement]:
+    """The bound of one scheme, and beside it statements with confidences of their own."""
+    alone = ledger.confidence
     other: Unit = "episode" if options.unit == "step" else "step"
-    final, seed = posteriors[-1], options.seed
-    train = _comparison(final, data, data.validation, options, child_seed(seed, 3))
-    test = None
-    if data.test is not None:
-        test = _comparison(final, data, data.test, options, child_seed(seed, 4))
-    return Assessment(
-        statements=_statements(drawn, divergences, options, options.unit),
-        other_statements=_statements(drawn, divergences, options, other),
-        effective_n=effective_size(train.losses, train.episode),
-        clipped_share=data.scaling.clipped_share(data.validation.returns),
-        train_error=unit_means(train.losses, train.episode, options.unit),
-        test_error=None if test is None else unit_means(test.losses, test.episode, options.unit),
-        constant_error=_constant_error(data, options.unit),
-        companions=tuple(
-            companions(
-                data, gamma=options.gamma, delta=options.delta, fail_below=options.fail_below
-            )
+    names = [*return_names(data, options), *failure_names(data, options)]
+    joint = max(0.0, 1.0 - 2.0 * (1.0 - alone) - len(names) * options.delta)
+    failure = beside(delta=options.delta, candidates=options.candidates)
+    return [
+        *(
+            _risk_statement(portions[unit], unit, view.scaling.width, alone, joint)
+            for unit in (options.unit, other)
         ),
+        *outcomes(data, options, failure=lambda name: failure, joint=joint),
+    ]
+
+
+def _risk_statement(
+    portions: Sequence[Portion], unit: Unit, width: float, confidence: float, joint: float
+) -> Statement:
+    bound, void = final_bound(portions)
+    return Statement(
+        kind="mean-risk",
+        quantity="mean squared error of the predicted return on new episodes",
+        unit=unit,
+        direction="at-most",
+        value=bound,
+        value_raw=bound * width**2,
+        rms_raw=float(np.sqrt(bound)) * width,
+        estimate=float(np.sqrt(portions[-1].loss)) * width,
+        share=None,
+        n=portions[-1].n if portions[-1].kind != "excess" else portions[0].n,
+        assumes=INDEPENDENT_STEPS if unit == "step" else INDEPENDENT_EPISODES,
+        confidence=confidence,
+        joint_confidence=joint,
+        note="void: a step of the recursion is negative, so its portions differ" if void else "",
     )
 
 
-def _statements(
-    drawn: Sequence[Drawn], divergences: Sequence[float], options: Options, unit: Unit
-) -> tuple[Statement, ...]:
-    ledger = options.ledger()
-    if options.plan.kind == "holdout":
-        return (holdout_statement(drawn[0], unit=unit, ledger=ledger),)
-    own = divergences if options.plan.kind == "recursive" else divergences[-1:]
-    return tuple(recursive_statements(drawn, own, unit=unit, ledger=ledger, kappa=options.kappa))
-
-
-def _drawn(posterior: Gaussians, data: Data, options: Options, start: int, t: int) -> Drawn:
+def _drawn(chain: Chain, t: int, data: Data, view: View, options: Options, start: int) -> Drawn:
+    """Losses of the t-th posterior on the validation rows from `start` on."""
     losses = draw_losses(
-        posterior,
-        data.rows.inputs[start:],
-        data.targets[start:],
+        chain.gaussians[t],
+        view.rows.inputs[start:],
+        view.targets[start:],
         passes=options.mc_passes,
-        seed=child_seed(options.seed, 2, t),
+        seed=child_seed(_seed(options), Stream.DRAWS, t - 1),
         sampling=options.sampling,
     )
     return Drawn(losses, data.validation.episode[start:], options.sampling == "weights")
 
 
-def _comparison(posterior: Gaussians, data: Data, of: Pairs, options: Options, seed: int) -> Drawn:
-    losses = draw_losses(
-        posterior,
-        data.scaling.inputs(of.observations),
-        data.scaling.targets(of.returns),
+def _compare(chain: Chain, data: Data, view: View, options: Options) -> Comparison:
+    unit, validation = options.unit, data.validation
+    train = _losses(chain, validation, view, options, Stream.TRAIN_ERROR)
+    test = None
+    if data.test is not None:
+        test = _losses(chain, data.test, view, options, Stream.TEST_ERROR)
+    of = validation if data.test is None else data.test
+    goal, seen = view.scaling.targets(of.returns), view.targets
+    by_step = np.bincount(validation.step, weights=seen) / np.maximum(
+        np.bincount(validation.step), 1
+    )
+    reached = np.minimum(of.step, len(by_step) - 1)
+    last = data.row_of_episode(starts(data, options)[-2])
+    return Comparison(
+        train_error=unit_mean(train, validation.episode, unit),
+        test_error=None if test is None else unit_mean(test, of.episode, unit),
+        constant_error=unit_mean(np.square(goal - seen.mean()), of.episode, unit),
+        per_step_error=unit_mean(np.square(goal - by_step[reached]), of.episode, unit),
+        effective_n=effective_size(train[last:], validation.episode[last:]),
+    )
+
+
+def _losses(
+    chain: Chain, of: Pairs, view: View, options: Options, stream: Stream
+) -> NDArray[np.float64]:
+    """(rows,) squared errors of the predictor, averaged over a few draws if it has any."""
+    inputs = view.scaling.inputs(of.observations, of.step)
+    targets = view.scaling.targets(of.returns)
+    if options.division.fixed:
+        return np.square(chain.network(inputs) - targets)
+    drawn = draw_losses(
+        chain.gaussians[-1],
+        inputs,
+        targets,
         passes=_COMPARISON_PASSES,
-        seed=seed,
+        seed=child_seed(_seed(options), stream),
         sampling=options.sampling,
     )
-    return Drawn(losses, of.episode)
+    return np.asarray(drawn.mean(axis=0))
 
 
-def _constant_error(data: Data, unit: Unit) -> float:
-    of = data.validation if data.test is None else data.test
-    errors = np.square(data.scaling.targets(of.returns) - data.targets.mean())
-    return unit_means(errors[None], of.episode, unit)
+def _seed(options: Options) -> int:
+    assert isinstance(options.seed, int)  # resolved before anything is drawn
+    return options.seed

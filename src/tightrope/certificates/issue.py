@@ -1,45 +1,51 @@
 """Issue certificates: fit, assess, and put on record."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from tightrope.certificates.assess import Assessment, assess, links
-from tightrope.certificates.certificate import Certificate, Fit
-from tightrope.certificates.data import Data, prepare
+from tightrope.certificates.assess import Assessment, assess, ledger_of
+from tightrope.certificates.assumptions import assumptions
+from tightrope.certificates.beforehand import Beforehand, plan_beforehand
+from tightrope.certificates.certificate import Certificate, Counts, Fit, ReturnRange
+from tightrope.certificates.data import Data, View, prepare, view
+from tightrope.certificates.links import links
 from tightrope.certificates.options import Options
-from tightrope.certificates.words import assumptions
+from tightrope.certificates.portions import final_bound
 from tightrope.errors import InputError
 from tightrope.posteriors import (
+    PRESETS,
     Chain,
     Curves,
     Gaussians,
     Link,
+    Network,
+    Regressed,
     Scaling,
     fit_chain,
-    initial_prior,
+    informed_prior,
+    random_prior,
+    regress,
     settled,
 )
 from tightrope.progress import Report, progress_bar
 from tightrope.rollouts import Episodes
+from tightrope.seeds import Stream, child_seed
 
-__all__ = ["certify", "certify_many", "record"]
+__all__ = ["Fitted", "certify_many", "first_regression", "record"]
+
+_ABOUT_DATA = ("gamma", "thin", "return_range", "pilot_episodes", "episodes", "test_episodes")
 
 
-def certify(
-    recorded: Episodes, /, *, scaling: Scaling | None = None, progress: bool = False, **options: Any
-) -> Certificate:
-    """Certify recorded episodes; the options are the fields of :class:`Options`.
+@dataclass(frozen=True)
+class Fitted:
+    """What one repetition of one request was fitted to, and what was fixed with it."""
 
-    >>> # certificate = certify(episodes, scheme="rec-6", unit="step")
-
-    Raises:
-        InputError: an option is wrong, or there are too few episodes.
-    """
-    chosen = _options(options)
-    return certify_many(recorded, [chosen], [chosen.seed], scaling=scaling, progress=progress)[0][0]
+    chain: Chain
+    fits: tuple[Fit, ...]
+    beforehand: Beforehand
 
 
 def certify_many(
@@ -47,99 +53,117 @@ def certify_many(
     requests: Sequence[Options],
     seeds: Sequence[int],
     *,
-    scaling: Scaling | None = None,
+    training: Scaling | None = None,
     progress: bool = False,
 ) -> list[list[Certificate]]:
     """Certificates for several requests (rows) and repetitions (columns, one per seed).
 
-    All repetitions of a fit run in one tensor program, and a fit that two schemes share runs once.
-    Choosing the best of these certificates afterwards voids its confidence: that costs a union
-    bound (``candidates`` of the ledger).
+    All repetitions of a posterior run in one tensor program, and a fit that two schemes share runs
+    once. Choosing the best of these certificates afterwards voids its confidence: that is paid for
+    with `candidates`.
 
     Args:
         episodes: pilot, validation and test episodes in recorded order.
         requests: options; those that concern the data must be the same in all.
         seeds: one repetition each; goes before the seed in `requests`.
-        scaling: range and scaling from a training record, instead of the pilot's.
+        training: range and observation scaling from a training record.
         progress: show a bar on standard error.
     """
     _require_same_data(requests)
-    data = prepare(episodes, requests[0], scaling)
-    plans = [links(data, options) for options in requests]
-    cache: dict[Any, Any] = {}
-    total = sum(
-        len(plan) * options.recipe.settings.steps
-        for plan, options in zip(plans, requests, strict=True)
-    )
-    chains = []
+    data = prepare(episodes, requests[0], training)
+    views = [view(data, options) for options in requests]
+    work = _Work(data, seeds)
+    total = sum(work.steps(each, options) for each, options in zip(views, requests, strict=True))
+    fitted = []
     with progress_bar("fitting", total, shown=progress) as report:
-        counter = _Counter(report)
-        for options, plan in zip(requests, plans, strict=True):
-            chains.append(_fit(data, options, plan, seeds, cache, counter))
+        work.counter = _Counter(report)
+        for options, each in zip(requests, views, strict=True):
+            fitted.append(work.fit(each, options))
     results: list[list[Certificate]] = []
-    evaluations = len(requests) * len(seeds)
-    with progress_bar("evaluating", evaluations, shown=progress) as report:
-        for options, plan, (gaussians, curves) in zip(requests, plans, chains, strict=True):
+    with progress_bar("evaluating", len(requests) * len(seeds), shown=progress) as report:
+        for options, each, members in zip(requests, views, fitted, strict=True):
             row = []
-            for member, seed in enumerate(seeds):
-                own = replace(options, seed=seed)
-                chain = Chain(tuple(g.member(member) for g in gaussians), data.scaling)
-                fits = tuple(_fit_record(c, member, p) for c, p in zip(curves, plan, strict=True))
-                row.append(record(assess(chain, data, own), chain, data, own, fits))
+            for seed, member in zip(seeds, members, strict=True):
+                own = options.seeded(seed)
+                found = assess(member.chain, data, each, own, member.beforehand)
+                row.append(record(found, member, data, each, own))
                 report(len(results) * len(seeds) + len(row), "certificates")
             results.append(row)
     return results
 
 
 def record(
-    found: Assessment, chain: Chain, data: Data, options: Options, fits: tuple[Fit, ...]
+    found: Assessment, fitted: Fitted, data: Data, seen: View, options: Options
 ) -> Certificate:
     """An assessment as a certificate."""
-    ledger, validation = options.ledger(), data.shares.validation
-    subject, test = validation.subject, data.shares.test
-    mode = subject.get("policy", {}).get("actions")
-    suite = subject.get("environment", {}).get("suite")
-    truncated = int(np.sum(validation.truncated & ~validation.terminated))
-    return Certificate(
-        options=options,
+    validation, test = data.shares.validation, data.shares.test
+    portions = found.portions[options.unit]
+    other = found.portions["episode" if options.unit == "step" else "step"]
+    clock = seen.scaling.clock
+    comparison = found.comparison
+    settled_options = replace(
+        options,
+        clock="off" if clock is None else "on",
+        time_limit="auto" if clock is None else clock.limit,
         thin=data.thin,
-        bound=found.bound,
-        confidence=ledger.confidence,
-        n=found.statements[-1].n if options.plan.kind != "recursive" else found.statements[0].n,
-        effective_n=found.effective_n,
-        return_range=(data.scaling.low, data.scaling.high),
-        return_range_source=data.scaling.source,
-        clipped_share=found.clipped_share,
-        train_error=found.train_error,
-        test_error=found.test_error,
-        constant_error=found.constant_error,
-        portions=found.statements,
-        other_portions=found.other_statements,
-        ledger=tuple(
-            (e.statement, e.source, str(e.share), float(e.share) * getattr(options, e.source))
-            for e in ledger.entries
+        pilot_episodes=0 if data.shares.pilot is None else len(data.shares.pilot),
+        episodes=len(validation),
+        test_episodes=0 if test is None else len(test),
+    )
+    return Certificate(
+        options=settled_options,
+        thin=data.thin,
+        time_limit=None if clock is None else clock.limit,
+        bound=final_bound(portions)[0],
+        confidence=found.ledger.confidence,
+        n=portions[0].n,
+        effective_n=comparison.effective_n,
+        return_range=ReturnRange(seen.scaling.low, seen.scaling.high, seen.scaling.source),
+        clipped_share=seen.scaling.clipped_share(data.validation.returns),
+        train_error=comparison.train_error,
+        test_error=comparison.test_error,
+        constant_error=comparison.constant_error,
+        per_step_error=comparison.per_step_error,
+        portions=portions,
+        other_portions=other,
+        statements=found.statements,
+        headline=found.headline,
+        ledger=found.ledger.spent(),
+        fits=fitted.fits,
+        beforehand=fitted.beforehand,
+        episodes=Counts(
+            pilot=settled_options.pilot_episodes,  # type: ignore[arg-type]
+            validation=len(validation),
+            free=seen.free_count,
+            test=settled_options.test_episodes,  # type: ignore[arg-type]
         ),
-        companions=found.companions,
-        fits=fits,
-        episodes={
-            "pilot": 0 if data.shares.pilot is None else len(data.shares.pilot),
-            "validation": len(validation),
-            "test": 0 if test is None else len(test),
-        },
         steps=len(data.validation),
-        truncated_episodes=truncated,
-        assumptions=assumptions(
-            unit=options.unit,
-            sampled=None if mode is None else mode == "sampled",
-            logged="policy" not in subject,
-            truncated=truncated,
-            episodes=len(validation),
-            source=data.scaling.source,
-            seeds=subject["environment"]["seeds"] if suite == "metaworld" else None,
-        ),
-        subject=subject,
-        chain=chain,
+        truncated_episodes=int(np.sum(validation.truncated & ~validation.terminated)),
+        assumptions=assumptions(data, seen, options),
+        subject=validation.subject,
+        chain=fitted.chain,
         rollouts=data.shares.all_episodes,
+    )
+
+
+def first_regression(
+    data: Data, seen: View, options: Options, seed: int, tick: Any = None
+) -> Regressed | None:
+    """The regression on free data, if the preset has one and there are any.
+
+    Where its result is a prior that no validation episode may have moved, it is exact, so that
+    whoever verifies the certificate can repeat it.
+    """
+    settings = PRESETS[options.preset].regression
+    if settings is None or seen.free is None:
+        return None
+    return regress(
+        seen.free,
+        seen.free_episode,
+        settings,
+        child_seed(seed, Stream.REGRESSION),
+        exact=options.division.kind == "recursive",
+        tick=tick,
     )
 
 
@@ -154,56 +178,138 @@ class _Counter:
         self.report(self.done, "updates")
 
 
-def _fit(
-    data: Data,
-    options: Options,
-    plan: Sequence[Link],
-    seeds: Sequence[int],
-    cache: dict[Any, Any],
-    counter: _Counter,
-) -> tuple[list[Gaussians], list[Curves]]:
-    """All Gaussians of one request, the prior first; a chain's beginning is fitted only once."""
-    recipe = options.recipe
-    settings = replace(recipe.settings, sampling=options.sampling)
-    key: tuple[Any, ...] = (options.preset, options.sampling)
-    if key not in cache:
-        cache[key] = initial_prior(recipe, data.rows.inputs.shape[1], data.pilot, seeds)
-    gaussians, curves = [cache[key]], []
-    for index, link in enumerate(plan):
-        key = (*key, link)
-        if key not in cache:
-            cache[key] = fit_chain(
-                gaussians[-1], [link], data.rows, settings, seeds, tick=counter, first=index
+class _Work:
+    """The fits of several requests on the same data; what two of them share is fitted once."""
+
+    def __init__(self, data: Data, seeds: Sequence[int]) -> None:
+        self.data, self.seeds = data, seeds
+        self.cache: dict[Any, Any] = {}
+        self.counter = _Counter(lambda done, words: None)
+
+    def steps(self, seen: View, options: Options) -> int:
+        """Updates that a request needs, if it shares none."""
+        preset = PRESETS[options.preset]
+        regression = preset.regression if seen.free is not None else None
+        posterior = len(links(self.data, options)) * preset.fit.steps
+        return posterior + (0 if regression is None else regression.steps * len(self.seeds))
+
+    def fit(self, seen: View, options: Options) -> list[Fitted]:
+        """What each repetition was fitted to."""
+        regressed = self._regressed(seen, options)
+        chosen = links(self.data, options)
+        if not chosen:  # regression fixed the predictor
+            return [
+                Fitted(
+                    Chain((), each.network, seen.scaling),
+                    (_regression_record(each, seen),),
+                    self._beforehand(each, seen, options),
+                )
+                for each in regressed
+            ]
+        gaussians, curves = self._posteriors(regressed, chosen, seen, options)
+        fitted = []
+        for member in range(len(self.seeds)):
+            own = tuple(each.member(member) for each in gaussians)
+            first = regressed[member] if regressed else None
+            records = [] if first is None else [_regression_record(first, seen)]
+            epoch = PRESETS[options.preset].fit.epoch_steps
+            for curve, link in zip(curves, chosen, strict=True):
+                records.append(_posterior_record(curve, member, link, epoch))
+            fitted.append(
+                Fitted(
+                    Chain(own, Network(own[-1].means), seen.scaling),
+                    tuple(records),
+                    self._beforehand(first, seen, options),
+                )
             )
-        else:
-            counter(settings.steps)
-        posteriors, curve = cache[key]
-        gaussians.append(posteriors[0])
-        curves.append(curve[0])
-    return gaussians, curves
+        return fitted
+
+    def _regressed(self, seen: View, options: Options) -> list[Regressed]:
+        settings = PRESETS[options.preset].regression
+        if settings is None or seen.free is None:
+            return []
+        exact = options.division.kind == "recursive"
+        found = []
+        for seed in self.seeds:
+            key = ("regression", options.preset, seen.scaling.clock, seen.free_count, exact, seed)
+            if key in self.cache:
+                self.counter(settings.steps)
+            else:
+                self.cache[key] = first_regression(self.data, seen, options, seed, self.counter)
+            found.append(self.cache[key])
+        return found
+
+    def _posteriors(
+        self, regressed: list[Regressed], chosen: list[Link], seen: View, options: Options
+    ) -> tuple[list[Gaussians], list[Curves]]:
+        """All Gaussians, the prior first; a chain's beginning is fitted only once."""
+        preset = PRESETS[options.preset]
+        settings = replace(preset.fit, sampling=options.sampling)
+        key: tuple[Any, ...] = (
+            *("chain", options.preset, seen.scaling.clock, options.sampling),
+            *(seen.free_count if regressed else 0, seen.scaling.mean.tobytes()),
+        )
+        if key not in self.cache:
+            self.cache[key] = (
+                informed_prior(preset, [each.single for each in regressed])
+                if regressed
+                else random_prior(preset, seen.scaling.features, self.seeds)
+            )
+        gaussians, curves = [self.cache[key]], []
+        for index, link in enumerate(chosen):
+            key = (*key, link)
+            if key not in self.cache:
+                self.cache[key] = fit_chain(
+                    gaussians[-1],
+                    [link],
+                    seen.rows,
+                    settings,
+                    self.seeds,
+                    tick=self.counter,
+                    first=index,
+                )
+            else:
+                self.counter(settings.steps)
+            posteriors, curve = self.cache[key]
+            gaussians.append(posteriors[0])
+            curves.append(curve[0])
+        return gaussians, curves
+
+    def _beforehand(self, first: Regressed | None, seen: View, options: Options) -> Beforehand:
+        return plan_beforehand(first, self.data, seen, options, ledger_of(self.data, options))
 
 
-def _fit_record(curves: Curves, member: int, link: Link) -> Fit:
+def _regression_record(found: Regressed, seen: View) -> Fit:
+    assert seen.free is not None
+    return Fit(
+        kind="regression",
+        rows=len(seen.free),
+        updates=found.checks,
+        loss=tuple(float(f"{error:.6g}") for error in found.errors),
+        kl=(),
+        objective=(),
+        converged=found.steps < found.checks[-1] or settled(found.errors),
+    )
+
+
+def _posterior_record(curves: Curves, member: int, link: Link, epoch: int) -> Fit:
     loss, kl, objective = (
         tuple(float(f"{value:.6g}") for value in curve[member])
         for curve in (curves.loss, curves.kl, curves.objective)
     )
-    return Fit(link.stop - link.start, loss, kl, objective, settled(objective))
-
-
-def _options(given: dict[str, Any]) -> Options:
-    known = Options.__dataclass_fields__
-    unknown = sorted(set(given) - set(known))
-    if unknown:
-        raise InputError(f"expected options among {', '.join(known)}, found {unknown[0]!r}")
-    return Options(**given)
+    return Fit(
+        kind="posterior",
+        rows=link.stop - link.start,
+        updates=tuple(epoch * (index + 1) for index in range(len(loss))),
+        loss=loss,
+        kl=kl,
+        objective=objective,
+        converged=settled(objective),
+    )
 
 
 def _require_same_data(requests: Sequence[Options]) -> None:
-    about_data = (
-        *("gamma", "thin", "return_range", "pilot_episodes", "episodes", "test_episodes"),
-    )
-    for name in about_data:
+    for name in _ABOUT_DATA:
         values = sorted({getattr(options, name) for options in requests}, key=str)
         if len(values) > 1:
-            raise InputError(f"expected one value of {name} in all requests, found {values}")
+            raise InputError(f"expected one value of `{name}` in all requests, found {values}")

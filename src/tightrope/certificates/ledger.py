@@ -7,7 +7,7 @@ docs/theory.md.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
@@ -18,6 +18,9 @@ __all__ = [
     "Entry",
     "Ledger",
     "Source",
+    "Spent",
+    "auto_ledger",
+    "beside",
     "holdout_ledger",
     "recursive_ledger",
 ]
@@ -27,6 +30,15 @@ DELTA_PRIME = 0.01
 
 Source = Literal["delta", "delta_prime"]
 
+# Of delta and delta' alike, since nothing is drawn; measured in docs/tightness.md.
+_AUTO = {
+    "tolerance": Fraction(57, 100),  # and what follows from it: mean risk, unit episode
+    "mean risk, unit step": Fraction(24, 100),
+    "band": Fraction(7, 100),
+    "return": Fraction(6, 100),
+    "failure": Fraction(6, 100),
+}
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -35,6 +47,16 @@ class Entry:
     statement: str
     source: Source
     share: Fraction
+
+
+@dataclass(frozen=True)
+class Spent:
+    """An entry as it stands in a certificate: the share as text, and the probability it is."""
+
+    statement: str
+    source: Source
+    share: str
+    failure: float
 
 
 @dataclass(frozen=True)
@@ -49,6 +71,7 @@ class Ledger:
     delta: float
     delta_prime: float
     entries: tuple[Entry, ...]
+    candidates: int = 1  # certificates to choose from: each of them spends such shares
 
     def __post_init__(self) -> None:
         for name, value in (("delta", self.delta), ("delta_prime", self.delta_prime)):
@@ -93,6 +116,22 @@ class Ledger:
             raise ValueError(f"statement must be one of {known}, found {statement!r}")
         return _rounded_down(sum(shares, Fraction(0)))
 
+    def confidence_in(self, statement: str) -> float:
+        """Probability that one statement holds in every certificate to choose from."""
+        return 1.0 - self.candidates * self.failure(statement)
+
+    def spent(self) -> tuple[Spent, ...]:
+        """The entries as they stand in a certificate."""
+        return tuple(
+            Spent(
+                e.statement,
+                e.source,
+                str(e.share),
+                _rounded_down(e.share * Fraction(getattr(self, e.source))),
+            )
+            for e in self.entries
+        )
+
     def __str__(self) -> str:
         width = max((len(entry.statement) for entry in self.entries), default=0)
         lines = [
@@ -124,21 +163,49 @@ def recursive_ledger(
     for name, value in (("portions", portions), ("candidates", candidates)):
         if value < 1 or value != int(value):
             raise ValueError(f"{name} must be a whole number of at least 1, found {value!r}")
-    return Ledger(delta, delta_prime, tuple(_recursive_entries(portions, candidates)))
+    return Ledger(delta, delta_prime, tuple(_recursive_entries(portions, candidates)), candidates)
 
 
 def holdout_ledger(
-    *, delta: float = DELTA, delta_prime: float = DELTA_PRIME, shared_draws: bool = False
+    *, delta: float = DELTA, delta_prime: float = DELTA_PRIME, candidates: int = 1
 ) -> Ledger:
-    """The ledger of a hold-out bound, Eq. (L.3).
+    """The ledger of a hold-out bound, Eq. (L.3): nothing is drawn, one statement gets all."""
+    share = Fraction(1, candidates)
+    return Ledger(delta, delta_prime, tuple(_from_both("hold-out: risk", share)), candidates)
 
-    With a fresh draw for every row, one statement covers data and draws and gets everything; with
-    one weight draw per pass, the draws are a statement of their own.
+
+def auto_ledger(
+    returns: Sequence[str],
+    failures: Sequence[str],
+    *,
+    delta: float = DELTA,
+    delta_prime: float = DELTA_PRIME,
+    candidates: int = 1,
+) -> Ledger:
+    """The ledger of all statements of a fixed predictor, which hold jointly, Eq. (L.4).
+
+    Args:
+        returns: names of the statements on returns; they share one part.
+        failures: names of the statements on failure probabilities; they share one part.
+        delta: failure probability over the data.
+        delta_prime: failure probability of draws; there are none, so it is spent on the data too.
+        candidates: certificates to choose from.
     """
-    draws = "hold-out: draws" if shared_draws else "hold-out: risk"
-    one = Fraction(1)
-    entries = (Entry("hold-out: risk", "delta", one), Entry(draws, "delta_prime", one))
-    return Ledger(delta, delta_prime, entries)
+    entries: list[Entry] = []
+    for name, part in _AUTO.items():
+        names = {"return": returns, "failure": failures}.get(name, [name])
+        for statement in names:
+            entries += _from_both(statement, part / len(names) / candidates)
+    return Ledger(delta, delta_prime, tuple(entries), candidates)
+
+
+def beside(*, delta: float, candidates: int) -> float:
+    """The failure probability of a statement outside the ledger, with a delta of its own."""
+    return _rounded_down(Fraction(delta) / candidates)
+
+
+def _from_both(statement: str, share: Fraction) -> list[Entry]:
+    return [Entry(statement, "delta", share), Entry(statement, "delta_prime", share)]
 
 
 def _recursive_entries(portions: int, candidates: int) -> Iterable[Entry]:

@@ -1,29 +1,40 @@
-"""What a certificate is asked for: everything that, with the episodes, determines its numbers."""
+"""What a certificate is asked for: everything that, with the episodes, determines its numbers.
+
+The fields are the options of the command, their help, and part of the JSON document.
+"""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, isfinite
 from operator import index
-from typing import Any
+from typing import Any, Literal, get_args
 
-from tightrope.certificates.ledger import (
-    DELTA,
-    DELTA_PRIME,
-    Ledger,
-    holdout_ledger,
-    recursive_ledger,
-)
+from tightrope.certificates.ledger import DELTA, DELTA_PRIME
 from tightrope.certificates.schemes import Scheme, scheme
-from tightrope.certificates.statements import Unit
 from tightrope.errors import InputError
-from tightrope.posteriors import PRESETS, Preset, Sampling, preset
-from tightrope.rollouts import GAMMA, PILOT_EPISODES
+from tightrope.seeds import Seed, resolve_seed
 
-__all__ = ["MC_PASSES", "Options"]
+__all__ = ["MC_PASSES", "Auto", "Options", "Unit"]
 
+Unit = Literal["step", "episode"]
+Auto = Literal["auto"]
+Off = Literal["off"]
 MC_PASSES = 20
-_WHOLE = ("thin", "pilot_episodes", "episodes", "test_episodes", "mc_passes", "seed")
-_REAL = ("delta", "delta_prime", "gamma", "kappa", "fail_below")
+# Fields that hold a number, and the word that may stand for one.
+_WHOLE = {
+    **dict.fromkeys(("thin", "time_limit", "pilot_episodes", "episodes", "test_episodes"), "auto"),
+    **dict.fromkeys(("mc_passes", "candidates")),
+}
+_REAL = {
+    **dict.fromkeys(("delta", "delta_prime", "gamma", "kappa")),
+    **dict.fromkeys(("fail_below", "return_floor"), "off"),
+}
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "unit": get_args(Unit),
+    "preset": ("paper", "tight"),
+    "clock": ("auto", "on", "off"),
+    "sampling": ("local", "weights"),
+}
 
 
 @dataclass(frozen=True)
@@ -34,89 +45,128 @@ class Options:
         InputError: a value is outside its set.
     """
 
-    scheme: str = "rec-6"
+    scheme: str = "auto"
+    """auto, nonrec-noninf, nonrec-inf, holdout, rec-T (such as rec-6), or the relative sizes of a
+    recursion's portions, such as 10,20,70."""
     unit: Unit = "step"
-    preset: str = "tight"
+    """What counts as independent in `bound`: thinned steps (the paper's assumption) or whole
+    episodes (none). Scheme auto states both."""
+    preset: Literal["paper", "tight"] = "tight"
+    """The paper's recipe for prior and fit, or ours."""
+    clock: Literal["auto", "on", "off"] = "auto"
+    """Whether elapsed time is an input of the predictor; auto: in preset tight, where the time
+    limit is known."""
+    time_limit: int | Auto = "auto"
+    """Steps after which an episode is cut; auto: from the environment, or for a log from the
+    episodes that are in no bound."""
+    episodes: int | Auto = "auto"
+    """Validation episodes; auto: 100 for a policy, all that are left for a recording."""
+    test_episodes: int | Auto = "auto"
+    """Test episodes, only compared with; auto: 100 for a policy, none for a recording."""
+    pilot_episodes: int | Auto = "auto"
+    """Episodes in no bound that fix the return range and the scaling and help to fit; auto: 10, and
+    for a policy with a training record only what preset and scheme need."""
+    return_range: tuple[float, float] | Auto = "auto"
+    """Smallest and largest return; auto: from the training record, or else from the pilot."""
+    return_floor: float | Off = "off"
+    """A return that no episode can fall below; with it the expected return gets a lower bound."""
+    fail_below: float | Off = "off"
+    """Also bound the probability that an episode returns less than this, undiscounted."""
     delta: float = DELTA
+    """Failure probability over the data."""
     delta_prime: float = DELTA_PRIME
-    gamma: float = GAMMA
-    thin: int | None = None
-    return_range: tuple[float, float] | None = None
-    pilot_episodes: int = PILOT_EPISODES
-    episodes: int | None = None
-    test_episodes: int = 0
+    """Failure probability of the Monte Carlo draws; spent on the data where nothing is drawn."""
+    gamma: float = 0.99
+    """Discount factor, 1 for undiscounted returns."""
+    thin: int | Auto = "auto"
+    """Keep every THIN-th step; auto: what suits the environment."""
     mc_passes: int = MC_PASSES
-    sampling: Sampling = "local"
+    """Monte Carlo passes over the data."""
+    sampling: Literal["local", "weights"] = "local"
+    """Local reparameterisation, or one weight draw per pass (Bayes by backprop)."""
     kappa: float = 0.5
-    fail_below: float | None = None
-    seed: int = 0
+    """Weight of the loss before in a recursion."""
+    candidates: int = 1
+    """Certificates that the best will be chosen from: each then fails that much more rarely."""
+    seed: Seed = "fresh"
+    """Root of all randomness (episodes, fits, draws); fresh: one that is drawn and recorded."""
 
     def __post_init__(self) -> None:
-        for name in _WHOLE:
-            self._coerce(name, index, "a whole number")
-        for name in _REAL:
-            self._coerce(name, float, "a number")
-        if self.return_range is not None:
-            low, high = self.return_range
-            object.__setattr__(self, "return_range", (float(low), float(high)))
-        scheme(self.scheme)
-        preset(self.preset)
-        if self.unit not in ("step", "episode"):
-            raise InputError(f"expected a unit among step, episode, found {self.unit!r}")
-        if self.sampling not in ("local", "weights"):
-            raise InputError(f"expected a sampling among local, weights, found {self.sampling!r}")
-        if not 0 <= self.gamma <= 1:
-            raise InputError(f"gamma must be in [0, 1], found {self.gamma!r}")
-        if self.thin is not None and self.thin < 1:
-            raise InputError(f"thin must be at least 1, found {self.thin!r}")
-        if (
-            self.return_range is not None
-            and not -inf < self.return_range[0] < self.return_range[1] < inf
-        ):
-            raise InputError(f"expected a finite return range LO < HI, found {self.return_range}")
-        for name in ("pilot_episodes", "test_episodes"):
-            if getattr(self, name) < 0:
-                raise InputError(f"{name} must be at least 0, found {getattr(self, name)!r}")
-        if self.fail_below is not None and not isfinite(self.fail_below):
-            raise InputError(f"fail_below must be a finite number, found {self.fail_below!r}")
-        if self.episodes is not None:
-            self.plan.sizes(self.episodes)
-        if not 0 < self.kappa <= 1:
-            raise InputError(f"kappa must be in (0, 1], found {self.kappa!r}")
-        if self.mc_passes < 1:
-            raise InputError(f"mc_passes must be at least 1, found {self.mc_passes!r}")
-        if self.seed < 0:
-            raise InputError(f"seed must be at least 0, found {self.seed!r}")
-        try:
-            self.ledger()
-        except ValueError as error:
-            raise InputError(str(error)) from None
+        for name, word in _WHOLE.items():
+            self._coerce(name, index, "a whole number", word)
+        for name, word in _REAL.items():
+            self._coerce(name, float, "a number", word)
+        for name, allowed in _CHOICES.items():
+            if getattr(self, name) not in allowed:
+                raise InputError(
+                    f"expected `{name}` among {', '.join(allowed)}, found {getattr(self, name)!r}"
+                )
+        self._check_numbers()
+        if not isinstance(self.return_range, str) or self.return_range != "auto":
+            self._check_range()
+        if self.seed != "fresh":
+            object.__setattr__(self, "seed", resolve_seed(self.seed))
+        if isinstance(self.episodes, int):
+            self.division.sizes(self.episodes)
+        else:
+            self.division  # noqa: B018 - an unknown name raises
 
-    def _coerce(self, name: str, convert: Callable[[Any], Any], what: str) -> None:
+    def _check_numbers(self) -> None:
+        least = {"thin": 1, "time_limit": 1, "episodes": 1, "pilot_episodes": 0}
+        least |= {"test_episodes": 0, "mc_passes": 1, "candidates": 1}
+        for name, smallest in least.items():
+            value = getattr(self, name)
+            if value != "auto" and value < smallest:
+                raise InputError(f"`{name}` must be at least {smallest}, found {value!r}")
+        for name in ("delta", "delta_prime"):
+            if not 0 < getattr(self, name) < 1:
+                raise InputError(f"`{name}` must be in (0, 1), found {getattr(self, name)!r}")
+        if not self.delta + self.delta_prime < 1:
+            raise InputError(
+                "`delta` + `delta_prime` must be below 1, found "
+                f"{self.delta!r} + {self.delta_prime!r}"
+            )
+        if not 0 <= self.gamma <= 1:
+            raise InputError(f"`gamma` must be in [0, 1], found {self.gamma!r}")
+        if not 0 < self.kappa <= 1:
+            raise InputError(f"`kappa` must be in (0, 1], found {self.kappa!r}")
+        for name in ("fail_below", "return_floor"):
+            if getattr(self, name) != "off" and not isfinite(getattr(self, name)):
+                raise InputError(f"`{name}` must be a finite number, found {getattr(self, name)!r}")
+        if self.clock == "off" and self.time_limit != "auto":
+            raise InputError(f"expected no `time_limit` with `clock` off, found {self.time_limit}")
+
+    def _check_range(self) -> None:
+        try:
+            low, high = (float(end) for end in self.return_range)
+        except (TypeError, ValueError):
+            low = high = inf
+        if not -inf < low < high < inf:
+            raise InputError(
+                f"expected a finite `return_range` LO < HI, found {self.return_range!r}"
+            )
+        object.__setattr__(self, "return_range", (low, high))
+
+    def _coerce(
+        self, name: str, convert: Callable[[Any], Any], what: str, word: str | None
+    ) -> None:
         """Plain Python numbers only: they go into a JSON document."""
         value = getattr(self, name)
+        if isinstance(value, str) and value == word:
+            return
         try:
-            object.__setattr__(self, name, value if value is None else convert(value))
+            if isinstance(value, bool | str):
+                raise TypeError
+            object.__setattr__(self, name, convert(value))
         except (TypeError, ValueError):
-            raise InputError(f"{name} must be {what}, found {value!r}") from None
+            allowed = what if word is None else f"{what} or {word!r}"
+            raise InputError(f"`{name}` must be {allowed}, found {value!r}") from None
 
     @property
-    def plan(self) -> Scheme:
+    def division(self) -> Scheme:
         """The scheme behind its name."""
         return scheme(self.scheme)
 
-    @property
-    def recipe(self) -> Preset:
-        """The preset behind its name."""
-        return PRESETS[self.preset]
-
-    def ledger(self) -> Ledger:
-        """Which failure probability goes where."""
-        if self.plan.kind == "holdout":
-            return holdout_ledger(
-                delta=self.delta,
-                delta_prime=self.delta_prime,
-                shared_draws=self.sampling == "weights",
-            )
-        portions = len(self.plan.weights) if self.plan.kind == "recursive" else 1
-        return recursive_ledger(portions, delta=self.delta, delta_prime=self.delta_prime)
+    def seeded(self, seed: int | None = None) -> "Options":
+        """With that seed, or with the one that ``fresh`` comes to."""
+        return replace(self, seed=resolve_seed(self.seed) if seed is None else seed)

@@ -10,20 +10,23 @@ from tightrope.errors import InputError
 
 __all__ = ["Scheme", "portion_sizes", "scheme"]
 
-Kind = Literal["recursive", "informed", "holdout"]
+Kind = Literal["auto", "holdout", "informed", "recursive"]
 
 _REC_6 = (3, 4, 6, 12, 25, 50)  # the paper's, for 100 episodes
+_AUTO_FREE = Fraction(3, 11)  # of all but the test episodes, pilot included: docs/tightness.md
+_DEEPEST = 20  # the portions of rec-T double; more would need a million episodes
 
 
 @dataclass(frozen=True)
 class Scheme:
-    """A way to divide the validation episodes and to bound the risk of the last posterior.
+    """A way to divide the validation episodes and to bound the risk of what they teach.
 
     Attributes:
         name: what users type.
-        kind: ``recursive`` (R.1; with one portion the plain bound P.1), ``informed`` (a prior from
-            the first portion, P.1 on the second) or ``holdout`` (a frozen predictor from the first
-            portion, H.3 on the second).
+        kind: ``auto`` (a predictor fixed by the first portion; all statements jointly on the
+            second), ``holdout`` (the same predictor, its mean risk alone), ``informed`` (a prior
+            from the first portion, P.1 or P.3 on the second) or ``recursive`` (R.1; with one
+            portion the plain bound).
         weights: relative sizes of the portions.
     """
 
@@ -31,37 +34,56 @@ class Scheme:
     kind: Kind
     weights: tuple[int, ...]
 
-    def sizes(self, episodes: int) -> list[int]:
-        """Episodes of each portion.
+    @property
+    def fixed(self) -> bool:
+        """Whether the predictor is fixed before the episodes of its bounds are looked at."""
+        return self.kind in ("auto", "holdout")
+
+    def sizes(self, episodes: int, pilot: int = 0) -> list[int]:
+        """Episodes of each portion; in scheme auto, the pilot counts towards the first.
 
         Raises:
             InputError: there are fewer episodes than portions.
         """
-        return portion_sizes(self.weights, episodes, self.name)
+        sizes = portion_sizes(self.weights, episodes, self.name)
+        if self.kind != "auto":
+            return sizes
+        free = round(_AUTO_FREE * (episodes + pilot)) - pilot
+        free = min(max(free, 1), episodes - 1)
+        return [free, episodes - free]
+
+    def free(self, episodes: int, pilot: int = 0) -> int:
+        """Validation episodes at the beginning that no bound is evaluated on."""
+        return 0 if self.kind == "recursive" else self.sizes(episodes, pilot)[0]
 
 
 def scheme(name: str) -> Scheme:
-    """The scheme of a name: nonrec-noninf, nonrec-inf, holdout, rec-T, or portions as 10,20,70.
+    """The scheme of a name.
+
+    One of auto, nonrec-noninf, nonrec-inf, holdout, rec-T, or the relative sizes of the portions
+    of a recursion, as 10,20,70.
 
     Raises:
         InputError: the name is none of these.
     """
-    if name == "nonrec-noninf":
-        return Scheme(name, "recursive", (1,))
-    if name == "nonrec-inf":
-        return Scheme(name, "informed", (1, 1))
-    if name == "holdout":
-        return Scheme(name, "holdout", (1, 1))
-    if name == "rec-6":
-        return Scheme(name, "recursive", _REC_6)
-    depth = re.fullmatch(r"rec-([1-9]\d?)", name)
-    if depth:
+    name = str(name)
+    named = {
+        "auto": Scheme(name, "auto", (3, 8)),
+        "holdout": Scheme(name, "holdout", (1, 1)),
+        "nonrec-noninf": Scheme(name, "recursive", (1,)),
+        "nonrec-inf": Scheme(name, "informed", (1, 1)),
+        "rec-6": Scheme(name, "recursive", _REC_6),
+    }
+    if name in named:
+        return named[name]
+    depth = re.fullmatch(r"rec-([1-9][0-9]*)", name)
+    if depth and 1 <= int(depth.group(1)) <= _DEEPEST:
         return Scheme(name, "recursive", _halving(int(depth.group(1))))
-    if re.fullmatch(r"[1-9]\d*(,[1-9]\d*)+", name):
+    if re.fullmatch(r"[1-9][0-9]*(,[1-9][0-9]*)+", name):
         return Scheme(name, "recursive", tuple(int(part) for part in name.split(",")))
     raise InputError(
-        "expected a scheme among nonrec-noninf, nonrec-inf, rec-T (such as rec-2 or rec-6), "
-        f"holdout, or portions such as 10,20,70, found {name!r}"
+        "expected a scheme among auto, nonrec-noninf, nonrec-inf, holdout, rec-T with T from 1 to "
+        f"{_DEEPEST}, or relative sizes of portions such as 10,20,70, found {name!r}"
     )
 
 

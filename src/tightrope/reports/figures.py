@@ -1,27 +1,14 @@
 """Figures of a certificate: functions from numbers to an axis, in one colour-blind palette."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["PALETTE", "build_up", "predictions"]
+__all__ = ["PALETTE", "predictions", "scores"]
 
 PALETTE = {"bound": "#0072B2", "test": "#D55E00", "constant": "#999999", "return": "#009E73"}
-
-
-def build_up(ax: Any, bounds: Sequence[float], test_error: float | None, constant: float) -> Any:
-    """The bound after each step, beside the errors it is compared with."""
-    steps = np.arange(1, len(bounds) + 1)
-    ax.plot(steps, bounds, "o-", color=PALETTE["bound"], label="bound")
-    ax.axhline(constant, color=PALETTE["constant"], ls=":", label="constant prediction's error")
-    if test_error is not None:
-        ax.axhline(test_error, color=PALETTE["test"], ls="--", label="test error")
-    ax.set(xlabel="portion", ylabel="normalised squared error", xticks=steps, title="Bound")
-    ax.set_ylim(bottom=0)
-    ax.legend(frameon=False)
-    return ax
 
 
 def predictions(
@@ -38,4 +25,23 @@ def predictions(
                     label="certified RMS error")  # fmt: skip
     ax.set(xlabel="step of the episode", ylabel="discounted return", title="One episode")
     ax.legend(frameon=False)
+    return ax
+
+
+def scores(
+    ax: Any,
+    groups: Mapping[str, NDArray[np.float64]],
+    limits: Sequence[tuple[float, str]],
+) -> Any:
+    """RMS errors of episodes in order of size, one line per group, with the promised limits."""
+    names = {"bound": "episodes of the bound", "test": "test episodes"}
+    for name, values in groups.items():
+        share = 100.0 * np.arange(1, len(values) + 1) / len(values)
+        ax.step(np.sort(values), share, where="post", color=PALETTE[name], label=names[name])
+    for limit, words in limits:
+        ax.axvline(limit, color=PALETTE["constant"], ls=":")
+        ax.text(limit, 50, f"at least {words}", rotation=90, va="center", fontsize=7)
+    ax.set(xlabel="RMS error of an episode", ylabel="% of episodes with at most this error",
+           title="Every episode", ylim=(0, 101))  # fmt: skip
+    ax.legend(frameon=False, loc="lower right")
     return ax
