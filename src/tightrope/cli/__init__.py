@@ -1,0 +1,5 @@
+"""The command: a module per verb, thin, no logic of its own; only the named verb is imported."""
+
+from tightrope.cli.command import main
+
+__all__ = ["main"]

@@ -1,0 +1,295 @@
+"""The command as a stranger meets it: help, exit codes, one line for a mistake."""
+
+import os
+import subprocess
+import sys
+from importlib.metadata import version
+
+import pytest
+from command import run, tightrope, words
+
+from tightrope.cli.certify import Certify
+from tightrope.cli.collect import Collect
+from tightrope.cli.command import VERBS
+from tightrope.cli.train import Train
+from tightrope.cli.verify import Verify
+from tightrope.errors import InputError
+
+# --- help and version -----------------------------------------------------------------------------
+
+
+def test_help_and_version_answer_on_standard_output_with_exit_code_0():
+    for flag in ("--help", "-h"):
+        answer = tightrope(flag)
+        assert (answer.returncode, answer.stderr) == (0, "")
+        assert answer.stdout.startswith("usage: tightrope")
+    answer = tightrope("--version")
+    assert (answer.returncode, answer.stdout) == (0, f"tightrope {version('tightrope')}\n")
+
+
+def test_help_lists_every_verb_and_so_does_nothing_at_all(capsys):
+    for arguments in (["--help"], []):
+        code, out, said = run(capsys, *arguments)
+        assert (code, said) == (0, [])
+        listed = {line.split()[0] for line in out.splitlines() if line.startswith("  ")}
+        assert listed == set(VERBS) == {"certify", "collect", "report", "train", "verify"}
+
+
+FEW_IMPORTS = """
+import sys
+from tightrope.cli import main
+code = main(sys.argv[1:])
+heavy = {"torch", "stable_baselines3", "gymnasium", "scipy", "matplotlib"} & set(sys.modules)
+sys.exit(f"loaded {heavy}" if heavy else code)
+"""
+
+
+@pytest.mark.parametrize("arguments", [[], ["--version"], *([verb, "--help"] for verb in VERBS)])
+def test_help_and_version_load_no_heavy_package(arguments):
+    done = subprocess.run(
+        [sys.executable, "-c", FEW_IMPORTS, *arguments], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(("usage: tightrope", "tightrope "))
+
+
+OPTIONS = {
+    "certify": "scheme unit preset episodes test-episodes delta delta-prime gamma thin "
+    "return-range pilot-episodes mc-passes seed json demo env out trust workers",
+    "collect": "env out episodes seed workers timeout normalize trust sample keep-partial",
+    "train": "env out steps warmup seed levels hidden critics",
+    "verify": "help",
+    "report": "help",
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_help_of_a_verb_shows_its_options_with_true_defaults(verb, capsys):
+    code, out, said = run(capsys, verb, "--help")
+    assert (code, said) == (0, [])
+    assert out.startswith(f"usage: tightrope {verb} ")
+    for option in OPTIONS[verb].split():
+        assert f"--{option} " in out, option
+    assert "None" not in out
+    assert "default: ''" not in out
+
+
+# --- mistakes in the words of the command ---------------------------------------------------------
+
+
+def refused(capsys, *arguments):
+    code, out, said = run(capsys, *arguments)
+    assert (code, out) == (2, "")
+    (line,) = said
+    assert line.startswith("tightrope: ")
+    return line.removeprefix("tightrope: ")
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [
+        ("certfy", "did you mean certify?"),
+        ("trian", "did you mean train?"),
+        ("frobnicate", "run tightrope --help"),
+        ("--frobnicate", "run tightrope --help"),
+    ],
+)
+def test_an_unknown_verb_is_answered_with_all_verbs_and_a_hint(word, hint, capsys):
+    line = refused(capsys, word, "policy.zip")
+    assert line == f"expected a verb among {', '.join(VERBS)}, found {word!r}: {hint}"
+
+
+NOT_UNDERSTOOD = {
+    "a number where a whole one or a word goes": (
+        "certify log.npz --episodes 1.5",
+        "expected a whole number or auto for --episodes, found '1.5'",
+    ),
+    "a word where a whole number or another word goes": (
+        "certify log.npz --seed new",
+        "expected a whole number or fresh for --seed, found 'new'",
+    ),
+    "one number where two go": (
+        "certify log.npz --return-range 1",
+        "expected two numbers or auto for --return-range, found '1'",
+    ),
+    "two words where two numbers go": (
+        "certify log.npz --return-range low high",
+        "expected two numbers or auto for --return-range, found 'low', 'high'",
+    ),
+    "two numbers where three go": (
+        "train sac --env Pendulum-v1 --out run --levels 1 2",
+        "expected three whole numbers or preset for --levels, found '1', '2'",
+    ),
+    "words where numbers go": (
+        "train sac --env Pendulum-v1 --out run --hidden wide",
+        "expected whole numbers or preset for --hidden, found 'wide'",
+    ),
+    "a number where a whole one goes": (
+        "collect policy.py:act --out a.npz --episodes 1.5",
+        "expected a whole number for --episodes, found '1.5'",
+    ),
+    "a word where a number goes": (
+        "certify log.npz --delta small",
+        "expected a number for --delta, found 'small'",
+    ),
+    "none of the choices": (
+        "certify log.npz --unit row",
+        "expected --unit among step, episode, found 'row'",
+    ),
+    "not the only choice": (
+        "train sac --env Pendulum-v1 --out run --preset mine",
+        "expected --preset among paper, found 'mine'",
+    ),
+    "nothing": ("verify", "expected DIR, found none"),
+    "one thing missing": ("collect policy.py:act", "expected --out, found none"),
+    "everything missing": ("train", "expected AGENT, --env and --out, found none"),
+    "no value": ("certify log.npz --out", "expected a value for --out, found none"),
+    "a misspelt option": (
+        "certify log.npz --episods 3",
+        "expected an option, found '--episods' (did you mean --episodes?)",
+    ),
+    "the beginning of an option": (
+        "certify log.npz --ret 1 2",
+        "expected an option, found '--ret' (did you mean --return-range?)",
+    ),
+    "an unknown option": ("certify log.npz --colour red", "expected an option, found '--colour'"),
+    "an option of another verb": ("verify here --json", "expected an option, found '--json'"),
+    "one word too many": ("verify here there", "expected nothing more, found 'there'"),
+    "a value outside its set": (
+        "certify log.npz --thin 0",
+        "--thin must be at least 1, found 0",
+    ),
+}
+
+
+@pytest.mark.parametrize(("line", "answer"), NOT_UNDERSTOOD.values(), ids=NOT_UNDERSTOOD)
+def test_what_is_not_understood_is_one_line_that_ends_with_where_to_look(line, answer, capsys):
+    verb = line.split()[0]
+    assert refused(capsys, *line.split()) == f"{answer}: run tightrope {verb} --help"
+
+
+@pytest.mark.parametrize(
+    "line", ["train", "verify", "certify x --unit row", "certify x --seed new", "verify a b"]
+)
+def test_a_mistake_reads_the_same_in_a_terminal_without_box_characters(line, capsys):
+    plain = tightrope(*line.split(), env={"PYTHONIOENCODING": "ascii"})
+    assert plain.stderr == f"tightrope: {refused(capsys, *line.split())}\n"
+
+
+@pytest.fixture
+def parsed(monkeypatch, capsys):
+    """A function from arguments to the verb as it would run."""
+
+    def parse(kind, *arguments):
+        seen = []
+        monkeypatch.setattr(kind, "run", lambda self: seen.append(self) or 0)
+        assert run(capsys, kind.__name__.lower(), *arguments) == (0, "", [])
+        return seen[0]
+
+    return parse
+
+
+def test_1e3_is_a_whole_number_wherever_one_goes(parsed):
+    for words_ in (("--episodes", "1e3"), ("--episodes=1e3",), ("--episodes", "1.0E+3")):
+        assert parsed(Certify, "log.npz", *words_).certificate.episodes == 1000
+    made = parsed(Certify, "1e3", "--pilot_episodes", "2e1", "--delta", "1e-3", "--seed", "1e1")
+    assert (made.source, made.certificate.pilot_episodes) == ("1e3", 20)
+    assert (made.certificate.delta, made.certificate.seed) == (1e-3, 10)
+    assert parsed(Collect, "--episodes", "1e2", "1e3", "--out", "a.npz").policy == "1e3"
+    trained = parsed(
+        Train,
+        *("sac", "--env", "Pendulum-v1", "--out", "run", "--steps", "1e6"),
+        *("--levels", "1e5", "2e5", "1e6", "--hidden", "1e1", "20", "3e1"),
+    )
+    assert (trained.steps, trained.levels) == (1_000_000, (100_000, 200_000, 1_000_000))
+    assert trained.hidden == (10, 20, 30)
+
+
+@pytest.mark.parametrize("word", ["1.5", "1.5e0", "1e-1", "1e30", "0x10", "ten", "1e", ""])
+def test_what_is_no_whole_number_is_refused_as_it_was_written(word, capsys):
+    assert f"found {word!r}" in refused(capsys, "certify", "log.npz", "--episodes", word)
+
+
+# --- what the library says, in the words of the command -------------------------------------------
+
+
+def test_arguments_become_the_flags_of_the_verb_and_other_names_stay(monkeypatch, capsys):
+    def fail(self):
+        raise InputError(
+            "`pilot_episodes`, `folder`, `trust`, `normalize=False`; not `verify=False`"
+        )
+
+    for kind, arguments, expected in (
+        (Certify, ["log.npz"], "--pilot-episodes, `folder`, --trust, --no-normalize"),
+        (Verify, ["here"], "`pilot_episodes`, DIR, `trust`, `normalize=False`"),
+    ):
+        monkeypatch.setattr(kind, "run", fail)
+        assert (
+            refused(capsys, kind.__name__.lower(), *arguments) == f"{expected}; not `verify=False`"
+        )
+
+
+def test_warnings_are_lines_of_the_same_form(monkeypatch, capsys):
+    import warnings
+
+    def warn(self):
+        warnings.warn("`seed` is odd", stacklevel=1)
+        return 0
+
+    monkeypatch.setattr(Certify, "run", warn)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        code, _, said = run(capsys, "certify", "log.npz")
+    assert (code, said) == (0, ["tightrope: warning: --seed is odd"])
+
+
+# --- internal errors and interruptions ------------------------------------------------------------
+
+
+def broken(self):
+    raise ZeroDivisionError("of\n  our making")
+
+
+def test_an_internal_error_is_one_line_and_exit_code_70(monkeypatch, capsys):
+    monkeypatch.delenv("TIGHTROPE_TRACEBACK", raising=False)
+    monkeypatch.setattr(Verify, "run", broken)
+    code, out, said = run(capsys, "verify", "here")
+    assert (code, out) == (70, "")
+    (line,) = said
+    assert line.startswith("tightrope: internal error (ZeroDivisionError: of our making)")
+    assert "TIGHTROPE_TRACEBACK=1" in line
+
+
+def test_tightrope_traceback_shows_where_with_the_same_exit_code(monkeypatch, capsys):
+    monkeypatch.setenv("TIGHTROPE_TRACEBACK", "1")
+    monkeypatch.setattr(Verify, "run", broken)
+    code, _, said = run(capsys, "verify", "here")
+    assert code == 70
+    assert said[0].startswith("Traceback")
+    assert any(f'"{__file__}"' in line for line in said)
+    assert said[-1].startswith("tightrope: internal error (ZeroDivisionError")
+
+
+def test_ctrl_c_is_one_line_and_exit_code_130(monkeypatch, capsys):
+    def interrupted(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Verify, "run", interrupted)
+    assert run(capsys, "verify", "here") == (130, "", ["tightrope: interrupted"])
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
+def test_a_reader_that_has_left_is_no_error_of_ours(unbuffered):
+    """As in `tightrope train --help | head -1`."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        words("--help"),
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+    )
+    os.close(writer)
+    assert done.stderr == ""
+    assert done.returncode == (130 if unbuffered else 0)

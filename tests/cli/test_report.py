@@ -1,0 +1,53 @@
+"""`tightrope report`: the page of a certificate, drawn anew, and of nothing else."""
+
+import os
+
+import pytest
+from command import run
+
+
+def test_the_page_is_drawn_anew_byte_for_byte_the_same(certificate, capfd):
+    page = certificate / "report.html"
+    first = page.read_bytes()
+    others = {path: path.read_bytes() for path in certificate.iterdir() if path != page}
+    for before in (lambda: None, page.unlink, lambda: page.write_text("all is well")):
+        before()
+        assert run(capfd, "report", certificate) == (0, f"written: {page}\n", [])
+        assert page.read_bytes() == first
+    assert {path: path.read_bytes() for path in certificate.iterdir() if path != page} == others
+
+
+@pytest.mark.parametrize(
+    "name", ["certificate.json", "predictor.safetensors", "rollouts.safetensors"]
+)
+def test_a_folder_that_was_tampered_with_is_refused_and_its_page_left(name, certificate, capfd):
+    """A promise made twice as good, a weight or a reward changed: in each, one byte."""
+    page = certificate / "report.html"
+    before = page.read_bytes()
+    content = bytearray((certificate / name).read_bytes())
+    place = content.index(b'"bound": 0.') + 11 if name.endswith("json") else len(content) // 2
+    content[place] ^= 1
+    (certificate / name).write_bytes(content)
+    code, out, said = run(capfd, "report", certificate)
+    assert (code, out) == (2, "")
+    (line,) = said
+    assert line.startswith("tightrope: expected the certificate as it was written in 'certificate'")
+    assert name in line
+    assert page.read_bytes() == before
+    assert len(os.listdir(certificate)) == 4
+
+
+def test_a_file_that_is_missing_is_one_line(certificate, capfd):
+    (certificate / "predictor.safetensors").unlink()
+    code, out, said = run(capfd, "report", certificate)
+    assert (code, out, len(said)) == (2, "", 1)
+    assert "predictor.safetensors" in said[0]
+
+
+@pytest.mark.parametrize("place", ["nowhere", ".", "log.npz"])
+def test_where_there_is_no_certificate_is_one_line_and_exit_code_2(place, folder, capfd):
+    before = sorted(os.listdir())
+    code, out, said = run(capfd, "report", place)
+    assert (code, out, len(said)) == (2, "", 1)
+    assert "certificate" in said[0]
+    assert sorted(os.listdir()) == before

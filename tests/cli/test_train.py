@@ -1,0 +1,125 @@
+"""`tightrope train` as a user sees it."""
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+
+import pytest
+from command import lines, run, tightrope, words
+from waiting import wait_until
+
+from tightrope.cli import main
+
+SMALL = ["--hidden", "8", "8", "--batch", "16", "--evaluation-episodes", "1"]
+QUICK = [*SMALL, "--steps", "400", "--warmup", "40", "--evaluate-every", "400"]
+
+
+def test_train_then_certify_and_verify(tmp_path, capsys):
+    """The two commands of the README, on a cheap task."""
+    run = tmp_path / "run"
+    options = ["--env", "InvertedPendulum-v5", "--out", str(run), *QUICK]
+    assert main(["train", "sac", *options]) == 0
+    said = capsys.readouterr().out
+    assert f"final: {run / 'final'}" in said
+    assert f"tightrope certify {run / 'final'}" in said
+    assert main(["train", "sac", *options]) == 0  # finished: nothing left to do
+    capsys.readouterr()
+    out = tmp_path / "certificate"
+    words = ["--out", str(out), "--episodes", "20", "--test-episodes", "0", "--scheme", "holdout"]
+    assert main(["certify", str(run / "final"), *words]) == 0
+    assert "training" in capsys.readouterr().out
+    document = json.loads((out / "certificate.json").read_text())
+    record = json.loads((run / "final" / "policy.json").read_text())
+    assert document["return_range"]["source"] == "training"
+    assert document["return_range"]["low"] == record["return_low"]
+    assert document["episodes"]["pilot"] == 10  # for the regression alone
+    assert document["subject"]["environment"]["id"] == "InvertedPendulum-v5"
+    assert main(["verify", str(out)]) == 0
+
+
+MISTAKES = {
+    "an unknown agent": ("a2c", {}, "expected an agent among redq, sac, ppo"),
+    "actions of another kind": ("sac", {"--env": "CartPole-v1"}, "continuous actions for sac"),
+    "an unknown environment": ("sac", {"--env": "Nowhere-v1"}, "the id of an environment"),
+    "a setting of another agent": ("sac", {"--critics": "3"}, "found --critics"),
+    "steps that teach nothing": ("sac", {"--steps": "10"}, "--steps must be above --warmup"),
+    "a rate of 0": ("redq", {"--learning-rate": "0"}, "--learning-rate must be"),
+}
+
+
+@pytest.mark.parametrize(("agent", "changes", "words"), MISTAKES.values(), ids=MISTAKES)
+def test_a_users_mistake_is_one_line_with_flags_and_nothing_is_written(
+    agent, changes, words, tmp_path, capsys
+):
+    given = {"--env": "Pendulum-v1", "--out": tmp_path / "run", **changes}
+    code, out, said = run(
+        capsys, "train", agent, *(word for each in given.items() for word in each)
+    )
+    assert (code, out) == (2, "")
+    (line,) = said
+    assert words in line
+    assert "`" not in line
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_of_another_run_is_refused_with_exit_code_2(tmp_path, capsys):
+    options = ["--env", "Pendulum-v1", "--out", str(tmp_path / "run"), *QUICK]
+    assert main(["train", "sac", *options]) == 0
+    assert main(["train", "redq", *options]) == 2
+    assert "was begun with (agent sac), found redq" in capsys.readouterr().err
+
+
+def test_the_command_that_train_prints_certifies_in_an_environment_of_ones_own(tmp_path, helpers):
+    """Both in processes of their own, as typed; the module is in the working directory."""
+    (tmp_path / "custom_environments.py").symlink_to(helpers / "custom_environments.py")
+    own = ("--env", "custom_environments:Counting-v0", "--out", "run")
+    few = ("--steps", "60", "--warmup", "20", "--evaluate-every", "60")
+    trained = tightrope("train", "sac", *own, *SMALL, *few, cwd=tmp_path)
+    assert (trained.returncode, lines(trained.stderr)) == (0, []), trained.stderr
+    printed = trained.stdout.splitlines()[-1].partition("certify the last with: ")[2]
+    command, *arguments = shlex.split(printed)
+    assert command == "tightrope"
+    quick = ("--scheme", "holdout", "--episodes", "6", "--test-episodes", "0", "--workers", "1")
+    certified = tightrope(*arguments, *quick, "--out", "certificate", cwd=tmp_path)
+    assert (certified.returncode, lines(certified.stderr)) == (0, []), certified.stderr
+    document = json.loads((tmp_path / "certificate" / "certificate.json").read_text())
+    assert document["subject"]["environment"]["id"] == "custom_environments:Counting-v0"
+    assert document["return_range"]["source"] == "training"
+
+
+def test_a_module_that_only_the_record_names_is_not_imported(tmp_path, helpers):
+    (tmp_path / "custom_environments.py").symlink_to(helpers / "custom_environments.py")
+    own = ("--env", "custom_environments:Counting-v0", "--out", "run")
+    few = ("--steps", "60", "--warmup", "20", "--evaluate-every", "60")
+    assert tightrope("train", "sac", *own, *SMALL, *few, cwd=tmp_path).returncode == 0
+    (tmp_path / "custom_environments.py").unlink()
+    (tmp_path / "custom_environments.py").write_text("import os; os.mkdir('marker')")
+    refused = tightrope("certify", "run/final", "--out", "certificate", cwd=tmp_path)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr.count("\n") == 1
+    assert "--env 'custom_environments:Counting-v0' or --trust" in refused.stderr
+    assert sorted(os.listdir(tmp_path)) == ["custom_environments.py", "run"]
+
+
+def test_ctrl_c_is_one_line_that_says_where_the_same_command_goes_on(tmp_path, interruptible):
+    given = ("--env", "Pendulum-v1", "--out", "run", *SMALL, "--steps", "1e6", "--warmup", "40")
+    process = subprocess.Popen(
+        words("train", "sac", *given, "--checkpoint-every", "100"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+    )
+    try:
+        wait_until(lambda: (tmp_path / "run" / "checkpoint.pt").exists() or process.poll())
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=120)
+    finally:
+        process.kill()
+        process.wait()
+    assert (process.returncode, out) == (130, "")
+    (line,) = lines(err)
+    assert line.startswith("tightrope: interrupted at step ")
+    assert "the same command goes on from step " in line
