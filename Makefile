@@ -4,15 +4,16 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help certify test check validity benchmark clean
+.PHONY: help certify test test-portable check validity benchmark clean
 
 help:
-	@echo "make certify    set up .venv, then certify the shipped policy (about two minutes)"
-	@echo "make test       set up .venv, then lint, types and tests"
-	@echo "make check      lint and types only"
-	@echo "make validity   the long simulations of every guarantee (minutes)"
-	@echo "make benchmark  the measurements of benchmarks/README.md"
-	@echo "make clean      remove .venv and caches"
+	@echo "make certify        set up .venv, then certify the shipped policy (about two minutes)"
+	@echo "make test           set up .venv, then lint, types and tests"
+	@echo "make test-portable  the tests that do arithmetic, as an older processor does it"
+	@echo "make check          lint and types only"
+	@echo "make validity       the long simulations of every guarantee (minutes)"
+	@echo "make benchmark      the measurements of benchmarks/README.md"
+	@echo "make clean          remove .venv and caches"
 
 # Installed again whenever the requirements change.
 $(READY): pyproject.toml constraints.txt
@@ -30,6 +31,14 @@ check: $(READY)
 test: check
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto
 
+# The oldest kernels of torch, oneDNN, MKL and OpenBLAS: any x86-64 has them, others ignore this.
+OLDER := ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 MKL_CBWR=COMPATIBLE OPENBLAS_CORETYPE=Nehalem
+
+test-portable: $(READY)
+	OMP_NUM_THREADS=1 $(OLDER) $(BIN)/pytest -n auto tests/rollouts tests/policies tests/posteriors \
+		tests/certificates tests/agents tests/cli tests/reports \
+		--deselect tests/agents/test_learning.py
+
 certify: $(READY)
 	rm -rf demo-certificate
 	$(BIN)/tightrope certify --demo --out demo-certificate
@@ -42,6 +51,7 @@ benchmark: $(READY)
 	$(BIN)/python benchmarks/collect.py --env Hopper-v4
 	$(BIN)/python benchmarks/collect.py --env Humanoid-v4
 	$(BIN)/python benchmarks/certify.py
+	$(BIN)/python benchmarks/tightness.py --out tightness.csv
 	$(BIN)/python benchmarks/agents.py
 
 clean:

@@ -1,5 +1,7 @@
 """What several rooms' tests share: small policies, models and environments of our own."""
 
+import os
+import signal
 import sys
 import warnings
 import zlib
@@ -12,6 +14,10 @@ import pytest
 # Worker processes inherit the import path, and so find these environments, too.
 HELPERS = Path(__file__).parent / "helpers"
 sys.path.insert(0, str(HELPERS))
+
+# What was said is compared as it is said without a terminal, whoever runs the tests.
+for name in ("FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "COLUMNS"):
+    os.environ.pop(name, None)
 
 from tightrope.environments import recipe  # noqa: E402
 from tightrope.files import sha256  # noqa: E402
@@ -43,8 +49,25 @@ def helpers():
 
 
 @pytest.fixture(scope="session")
+def import_path():
+    """PYTHONPATH for a process of its own: the helpers, and whatever this process was given."""
+    return os.pathsep.join(filter(None, [str(HELPERS), os.environ.get("PYTHONPATH")]))
+
+
+@pytest.fixture(scope="session")
 def small_policy():
     return perceptron
+
+
+@pytest.fixture
+def interruptible():
+    """Ctrl-C reaches the processes of this test, also in a job that ignores it (`pytest &`).
+
+    A child inherits that a signal is ignored, but not that it is handled.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Se
 
 ACTIONS = Box(-1.0, 1.0, (1,), np.float32)
 VECTOR = Box(-np.inf, np.inf, (3,), np.float64)
+HANG, SLOW = 600.0, 0.6  # seconds of a step that hangs, and of a slow reset
 LOW, HIGH = np.float32([-2.0, 0.5]), np.float32([-1.0, 3.0])  # neither symmetric nor of one width
 
 
@@ -59,8 +60,11 @@ class Failing(Counting):
 
     def reset(self, *, seed=None, options=None):
         if self.kind == "sleep in reset" and seed % 4 == 3:
-            time.sleep(60)
-        return super().reset(seed=seed)
+            time.sleep(HANG)
+        observation, info = super().reset(seed=seed)
+        if self.kind == "single observation in reset" and seed % 4 == 3:
+            observation = observation[:1]
+        return observation, info
 
     def choose_length(self):
         return 40 if self.seed % 4 == 3 else 2 + self.seed % 4
@@ -75,21 +79,30 @@ class Failing(Counting):
             if self.kind == "sleep":
                 if "HANGING_MARKER" in os.environ:
                     Path(os.environ["HANGING_MARKER"]).touch()
-                time.sleep(60)
+                time.sleep(HANG)
             if self.kind in ("nan", "inf"):
                 reward = float(self.kind)
             if self.kind == "nan observation":
                 observation = observation * np.nan
-            if self.kind == "short observation":
-                observation = observation[:2]
+            observation = self.spoilt(observation)
         return observation, reward, *rest
+
+    def spoilt(self, observation):
+        """Another shape or kind; the second and third could be broadcast into a row."""
+        return {
+            "short observation": observation[:2],
+            "single observation": observation[:1],
+            "batched observation": observation[None],
+            "scalar observation": observation[0],
+            "worded observation": np.array(["1", "2", "3"]),
+        }.get(self.kind, observation)
 
 
 class SlowReset(Counting):
     """Not one reset takes long, but several in a row do."""
 
     def reset(self, *, seed=None, options=None):
-        time.sleep(0.3)
+        time.sleep(SLOW)
         return super().reset(seed=seed)
 
 
@@ -174,6 +187,11 @@ KINDS = {
     "Infinite-v0": "inf",
     "NaNObservation-v0": "nan observation",
     "ShortObservation-v0": "short observation",
+    "SingleObservation-v0": "single observation",
+    "SingleInReset-v0": "single observation in reset",
+    "BatchedObservation-v0": "batched observation",
+    "ScalarObservation-v0": "scalar observation",
+    "WordedObservation-v0": "worded observation",
 }
 CLASSES = {
     "Counting-v0": Counting,

@@ -42,19 +42,18 @@ def changed(episodes, index, **fields):
 
 
 @contextlib.contextmanager
-def short_fits(epochs=2, epoch_steps=5, pilot_steps=10, prior=None, **settings):
+def short_fits(epochs=2, epoch_steps=5, regression_steps=20, prior=None, **settings):
     """Presets under their own names with shorter fits (and another variance of the prior)."""
     before = dict(PRESETS)
-    for name, recipe in before.items():
-        shorter = dataclasses.replace(
-            recipe.settings, epochs=epochs, epoch_steps=epoch_steps, **settings
+    for name, preset in before.items():
+        regression = preset.regression and dataclasses.replace(
+            preset.regression, steps=regression_steps, folds=2, batch=32
         )
-        steps = min(pilot_steps, recipe.pilot_steps)
         PRESETS[name] = dataclasses.replace(
-            recipe,
-            prior_log_variance=recipe.prior_log_variance if prior is None else prior,
-            pilot_steps=steps,
-            settings=shorter,
+            preset,
+            prior_log_variance=preset.prior_log_variance if prior is None else prior,
+            regression=regression,
+            fit=dataclasses.replace(preset.fit, epochs=epochs, epoch_steps=epoch_steps, **settings),
         )
     try:
         yield
