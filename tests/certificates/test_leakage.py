@@ -402,7 +402,7 @@ def test_a_certificate_does_not_depend_on_what_else_was_asked_for(episodes):
         assert all(map(torch.equal, fitted(certificate), fitted(alone)))
 
 
-SETTLED = ("clock", "time_limit", "episodes")
+SETTLED = ("clock", "time_limit", "episodes", "device")
 
 
 def test_requests_about_different_data_are_refused(episodes):

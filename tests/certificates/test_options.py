@@ -19,6 +19,7 @@ WRONG = [
     ({"unit": "row"}, "`unit` among step, episode, found 'row'"),
     ({"preset": "loose"}, "`preset` among paper, tight, found 'loose'"),
     ({"clock": "yes"}, "`clock` among auto, on, off, found 'yes'"),
+    ({"device": "gpu"}, "`device` must be auto, cpu, cuda or such as cuda:1, found 'gpu'"),
     ({"sampling": "none"}, "`sampling` among local, weights"),
     ({"kappa": 0.0}, r"`kappa` must be in \(0, 1\]"),
     ({"kappa": 1.1}, r"`kappa` must be in \(0, 1\]"),
@@ -67,6 +68,7 @@ def test_the_ends_of_every_set_are_accepted():
     for changes in (
         {"gamma": 0}, {"gamma": 1}, {"kappa": 1}, {"mc_passes": 1}, {"thin": 1}, {"seed": 0},
         {"pilot_episodes": 0}, {"test_episodes": 0}, {"time_limit": 1}, {"delta": 1e-300},
+        {"device": "cuda:0"},
     ):  # fmt: skip
         Options(**changes)
 

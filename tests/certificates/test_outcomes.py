@@ -175,10 +175,32 @@ def test_a_floor_that_an_episode_contradicts_is_an_input_error_in_one_line():
     assert "\n" not in str(error.value)
 
 
+def test_a_contradicted_floor_is_found_before_anything_is_fitted(monkeypatch):
+    monkeypatch.setattr("tightrope.certificates.issue._Work", None)
+    with pytest.raises(InputError, match=r"below the floor 0\.5"):
+        certify(mixed(), return_floor=0.5, gamma=0.9, episodes=18, pilot_episodes=6)
+
+
 def test_a_return_of_exactly_the_floor_is_no_contradiction():
     smallest = min(*plain_returns(mixed(), 0.9), *plain_returns(mixed(), 1.0))
     statements = found(mixed(), return_floor=smallest)
     assert sum("expected" in s.quantity for s in statements) == 2
+
+
+def test_without_a_discount_only_the_sum_is_compared_with_the_floor(monkeypatch):
+    """Both are one return, summed in another order: a last digit must not contradict the floor."""
+    from tightrope.certificates import outcomes as module
+
+    plain = module._returns
+    smallest = min(plain_returns(mixed(), 1.0))
+
+    def rounded(episodes, gamma):
+        totals = plain(episodes, gamma)
+        return {**totals, module._DISCOUNTED: totals[module._DISCOUNTED] - 1e-9}
+
+    monkeypatch.setattr(module, "_returns", rounded)
+    floor = float(np.nextafter(smallest, -np.inf))
+    assert sum("expected" in s.quantity for s in found(mixed(), gamma=1.0, return_floor=floor)) == 1
 
 
 def test_undiscounted_returns_are_stated_once():

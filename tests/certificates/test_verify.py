@@ -313,6 +313,13 @@ def test_every_recomputed_leaf_is_named_although_the_digest_fits(folder, documen
     assert len(paths) > 150
 
 
+def test_what_was_fitted_on_a_gpu_is_verified_without_one(folder, document):
+    assert document["options"]["device"] in ("cpu", "cuda")
+    options = {**document["options"], "device": "cuda:7"}
+    store(folder, {**document, "options": options}, signed=True)
+    assert verify(folder) == []
+
+
 def test_what_fits_and_plans_state_is_checked_as_far_as_it_can_be(folder, document):
     """One at a time: a number of rows, a bet, a record too many."""
     for path, value in leaves(document):

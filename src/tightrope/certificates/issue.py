@@ -13,7 +13,9 @@ from tightrope.certificates.certificate import Certificate, Counts, Fit, ReturnR
 from tightrope.certificates.data import Data, View, prepare, view
 from tightrope.certificates.links import links
 from tightrope.certificates.options import Options
+from tightrope.certificates.outcomes import require_floor
 from tightrope.certificates.portions import final_bound
+from tightrope.devices import resolve_device
 from tightrope.errors import InputError
 from tightrope.posteriors import (
     PRESETS,
@@ -69,8 +71,11 @@ def certify_many(
         training: range and observation scaling from a training record.
         progress: show a bar on standard error.
     """
+    requests = [replace(each, device=resolve_device(each.device)) for each in requests]
     _require_same_data(requests)
     data = prepare(episodes, requests[0], training)
+    for options in requests:
+        require_floor(data, options)
     views = [view(data, options) for options in requests]
     work = _Work(data, seeds)
     total = sum(work.steps(each, options) for each, options in zip(views, requests, strict=True))
@@ -151,18 +156,20 @@ def first_regression(
 ) -> Regressed | None:
     """The regression on free data, if the preset has one and there are any.
 
-    Where its result is a prior that no validation episode may have moved, it is exact, so that
-    whoever verifies the certificate can repeat it.
+    Where its result is a prior that no validation episode may have moved, it is exact and on the
+    CPU, so that whoever verifies the certificate can repeat it.
     """
     settings = PRESETS[options.preset].regression
     if settings is None or seen.free is None:
         return None
+    exact = options.division.kind == "recursive"
     return regress(
         seen.free,
         seen.free_episode,
         settings,
         child_seed(seed, Stream.REGRESSION),
-        exact=options.division.kind == "recursive",
+        exact=exact,
+        device="cpu" if exact else options.device,
         tick=tick,
     )
 
@@ -231,7 +238,10 @@ class _Work:
         exact = options.division.kind == "recursive"
         found = []
         for seed in self.seeds:
-            key = ("regression", options.preset, seen.scaling.clock, seen.free_count, exact, seed)
+            key = (
+                *("regression", options.preset, seen.scaling.clock, seen.free_count),
+                *(exact, options.device, seed),
+            )
             if key in self.cache:
                 self.counter(settings.steps)
             else:
@@ -246,7 +256,7 @@ class _Work:
         preset = PRESETS[options.preset]
         settings = replace(preset.fit, sampling=options.sampling)
         key: tuple[Any, ...] = (
-            *("chain", options.preset, seen.scaling.clock, options.sampling),
+            *("chain", options.preset, seen.scaling.clock, options.sampling, options.device),
             *(seen.free_count if regressed else 0, seen.scaling.mean.tobytes()),
         )
         if key not in self.cache:
@@ -265,6 +275,7 @@ class _Work:
                     seen.rows,
                     settings,
                     self.seeds,
+                    device=options.device,
                     tick=self.counter,
                     first=index,
                 )

@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 
 from tightrope.certificates.ledger import DELTA, DELTA_PRIME
 from tightrope.certificates.schemes import Scheme, scheme
+from tightrope.devices import check_device
 from tightrope.errors import InputError
 from tightrope.seeds import Seed, resolve_seed
 
@@ -88,6 +89,9 @@ class Options:
     """Weight of the loss before in a recursion."""
     candidates: int = 1
     """Certificates that the best will be chosen from: each then fails that much more rarely."""
+    device: str = "auto"
+    """What the fits are computed on: cpu, cuda or such as cuda:1; auto: cuda if there is one. The
+    bounds are computed on the CPU, and so are fits that verify repeats."""
     seed: Seed = "fresh"
     """Root of all randomness (episodes, fits, draws); fresh: one that is drawn and recorded."""
 
@@ -101,6 +105,7 @@ class Options:
                 raise InputError(
                     f"expected `{name}` among {', '.join(allowed)}, found {getattr(self, name)!r}"
                 )
+        check_device(self.device)
         self._check_numbers()
         if not isinstance(self.return_range, str) or self.return_range != "auto":
             self._check_range()

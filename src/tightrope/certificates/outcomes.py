@@ -18,7 +18,7 @@ from tightrope.certificates.statements import Statement
 from tightrope.errors import InputError
 from tightrope.rollouts import Episodes, discounted_returns
 
-__all__ = ["failure_names", "outcomes", "return_names"]
+__all__ = ["failure_names", "outcomes", "require_floor", "return_names"]
 
 _SHARE = 0.9  # of new episodes, in statements on the return, where the data allow it
 _DISCOUNTED, _SUM = "discounted return", "undiscounted return"
@@ -32,7 +32,7 @@ class _Sure(NamedTuple):
 
 def return_names(data: Data, options: Options) -> list[str]:
     """Names of the statements on returns that will be made; known before any number is."""
-    totals = [_SUM] if options.gamma == 1 else [_DISCOUNTED, _SUM]
+    totals = _totals(options)
     means = [] if options.return_floor == "off" else [f"expected {name}" for name in totals]
     return [*totals, *means]
 
@@ -55,6 +55,7 @@ def outcomes(
         failure: the failure probability of the statement of that name.
         joint: confidence of all statements of the certificate.
     """
+    require_floor(data, options)
     validation = data.shares.validation
     values = _returns(validation, options.gamma)
     tops = _tops(data, options)
@@ -79,6 +80,24 @@ def outcomes(
     for name in failure_names(data, options):
         said.append(_share(name, events[name], failure(name), sure(name)))
     return said
+
+
+def require_floor(data: Data, options: Options) -> None:
+    """Refuse a floor that the episodes contradict; asked before anything is fitted."""
+    floor = options.return_floor
+    found = _returns(data.shares.validation, options.gamma)
+    for name in _totals(options):
+        smallest = found[name].min()
+        if floor != "off" and smallest < floor:
+            raise InputError(
+                f"expected no {name} below the floor {floor:g}, found {smallest:g}: give a lower "
+                "`return_floor`"
+            )
+
+
+def _totals(options: Options) -> list[str]:
+    """Without a discount both returns are one."""
+    return [_SUM] if options.gamma == 1 else [_DISCOUNTED, _SUM]
 
 
 def _below(options: Options) -> str:
@@ -138,11 +157,6 @@ def _mean(
     delta: float,
     sure: _Sure,
 ) -> Statement:
-    if values.min() < floor:
-        raise InputError(
-            f"expected no {name.removeprefix('expected ')} below the floor {floor:g}, found "
-            f"{values.min():g}: give a lower `return_floor`"
-        )
     top = max(top, np.nextafter(floor, np.inf))
     scaled = (np.minimum(values, top) - floor) / (top - floor)
     bound = floor + (top - floor) * float(betting_lower(np.clip(scaled, 0.0, 1.0), delta=delta))

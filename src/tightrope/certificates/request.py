@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tightrope.certificates.options import Auto, Options
 from tightrope.certificates.shares import PILOT_EPISODES
+from tightrope.devices import resolve_device
 from tightrope.errors import InputError
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def request(source: Any, env: Any, options: Options, rollout: Rollout) -> Reques
     """
     from tightrope.rollouts import is_recording, load_episodes, policy_source
 
-    options = options.seeded()
+    options = replace(options.seeded(), device=resolve_device(options.device))
     if is_recording(source):
         _refuse_rollout(source, env, rollout)
         return Request(options, load_episodes(source), None, rollout, None)

@@ -14,6 +14,7 @@ from tightrope.errors import InputError
 __all__ = ["Certify"]
 
 
+@tyro.conf.configure(tyro.conf.FlagCreatePairsOff)
 @dataclass(frozen=True)
 class Certify:
     """Certify how wrong predictions of a policy's return can be on new episodes."""

@@ -14,6 +14,7 @@ from tightrope.seeds import Seed
 __all__ = ["Collect"]
 
 
+@tyro.conf.configure(tyro.conf.FlagCreatePairsOff)
 @dataclass(frozen=True)
 class Collect:
     """Roll out a frozen policy and record whole episodes."""

@@ -34,6 +34,7 @@ def fit_chain(
     settings: FitSettings,
     seeds: Sequence[int],
     *,
+    device: str = "cpu",
     tick: Tick | None = None,
     first: int = 0,
 ) -> tuple[list[Gaussians], list[Curves]]:
@@ -47,7 +48,7 @@ def fit_chain(
     for index, link in enumerate(links, start=first):
         seen = rows.span(link.start, link.stop)
         own = [child_seed(seed, Stream.FIT, index) for seed in seeds]
-        prior, curve = fit(prior, seen, link.stage, settings, own, tick=tick)
+        prior, curve = fit(prior, seen, link.stage, settings, own, device=device, tick=tick)
         posteriors.append(prior)
         curves.append(curve)
     return posteriors, curves

@@ -1,4 +1,7 @@
-"""Losses of drawn predictors: the Monte Carlo draws that the bounds are about."""
+"""Losses of drawn predictors: the Monte Carlo draws that the bounds are about.
+
+Always on the CPU, whatever a fit ran on: whoever verifies a certificate draws the same.
+"""
 
 import numpy as np
 import torch

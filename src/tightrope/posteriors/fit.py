@@ -1,6 +1,7 @@
 """Fit one portion: from a prior to a posterior, several members at once."""
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -91,6 +92,7 @@ def fit(
     settings: FitSettings,
     seeds: Sequence[int],
     *,
+    device: str = "cpu",
     tick: Tick | None = None,
 ) -> tuple[Gaussians, Curves]:
     """The posterior of each member, started at its prior, and how the fit went.
@@ -104,62 +106,88 @@ def fit(
         stage: the bound that will be evaluated.
         settings: how to fit.
         seeds: one per member: mini-batches and noise; a member does not depend on the others.
+        device: to compute on, where the noise is drawn as well: another one gives other numbers.
+            The posterior comes back to the CPU.
         tick: progress.
     """
     objective = OBJECTIVES[settings.objective]
+    prior, rows = prior.to(device), rows.to(device)
     move = _Move(prior, settings.whitened)
-    parameters = [*move.shifts, *move.ratios]
+    parameters = [move.shifts, move.ratios]
     optimiser = torch.optim.Adam(parameters, lr=settings.learning_rate, fused=True)
     schedule = torch.optim.lr_scheduler.StepLR(optimiser, settings.decay_epochs, settings.decay)
-    noise = [torch.Generator().manual_seed(seed) for seed in seeds]
+    noise = [torch.Generator(device).manual_seed(seed) for seed in seeds]
     batches = _Batches(len(rows), settings.batch, noise)
     before = _prior_losses(prior, rows, noise, settings) if stage.kappa > 0 else None
-    sums = torch.zeros(settings.epochs, 3, prior.members, dtype=torch.float64)
-    for epoch in range(settings.epochs):
-        for _ in range(settings.epoch_steps):
-            picked = batches.next()
-            drawn = _predict_soft(move.posterior(), rows.inputs[picked], noise, settings)
-            losses = (drawn - rows.targets[picked]).square()
-            reference = None if before is None else before.gather(1, picked)
-            kl = move.kl()
-            value = objective(losses, reference, kl, stage)
-            optimiser.zero_grad(set_to_none=True)
-            value.sum().backward()  # type: ignore[no-untyped-call]
-            _clip(parameters, settings.clip)
-            optimiser.step()
-            sums[epoch] += torch.stack([losses.mean(dim=1), kl, value]).detach()
-        schedule.step()
-        if tick is not None:
-            tick(settings.epoch_steps)
-    curves = (sums / settings.epoch_steps).permute(1, 2, 0).numpy()  # (3, members, epochs)
+    sums = torch.zeros(settings.epochs, 3, prior.members, dtype=torch.float64, device=device)
+    with _threads(prior.members):
+        for epoch in range(settings.epochs):
+            for _ in range(settings.epoch_steps):
+                picked = batches.next()
+                drawn = _predict_soft(move.posterior(), rows.inputs[picked], noise, settings)
+                losses = (drawn - rows.targets[picked]).square()
+                reference = None if before is None else before.gather(1, picked)
+                kl = move.kl()
+                value = objective(losses, reference, kl, stage)
+                optimiser.zero_grad(set_to_none=True)
+                value.sum().backward()  # type: ignore[no-untyped-call]
+                _clip(parameters, settings.clip)
+                optimiser.step()
+                sums[epoch] += torch.stack([losses.mean(dim=1), kl, value]).detach()
+            schedule.step()
+            if tick is not None:
+                tick(settings.epoch_steps)
+    curves = (sums / settings.epoch_steps).permute(1, 2, 0).cpu().numpy()  # (3, members, epochs)
     with torch.no_grad():
-        return move.posterior(), Curves(*curves)
+        found = move.posterior()  # whose layers are views of one tensor
+        layers = (tuple(map(torch.clone, part)) for part in (found.means, found.log_variances))
+        return Gaussians(*layers).to("cpu"), Curves(*curves)
+
+
+@contextlib.contextmanager
+def _threads(members: int) -> Iterator[None]:
+    """One thread for one network: its mini-batches are so small that more wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1 if members == 1 else before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 class _Move:
-    """A posterior as a move away from its prior: shifts of the means, ratios of the variances."""
+    """A posterior as a move away from its prior: shifts of the means, ratios of the variances.
+
+    Both are one flat tensor for all layers, (members, learned numbers): what is done to every
+    number alike is then one operation instead of one per layer.
+    """
 
     def __init__(self, prior: Gaussians, whitened: bool) -> None:
-        self.prior = prior
-        deviations = [(0.5 * value).exp() for value in prior.log_variances]
-        self.units = deviations if whitened else [torch.ones_like(d) for d in deviations]
-        self.weights = [(u / d).square() for u, d in zip(self.units, deviations, strict=True)]
-        self.shifts = [torch.zeros_like(mean).requires_grad_() for mean in prior.means]
-        self.ratios = [torch.zeros_like(mean).requires_grad_() for mean in prior.means]
+        self.shapes = [mean.shape[1:] for mean in prior.means]
+        self.means, self.log_variances = _flat(prior.means), _flat(prior.log_variances)
+        deviations = (0.5 * self.log_variances).exp()
+        self.units = deviations if whitened else torch.ones_like(deviations)
+        self.weights = (self.units / deviations).square()
+        self.shifts = torch.zeros_like(self.means).requires_grad_()
+        self.ratios = torch.zeros_like(self.means).requires_grad_()
 
     def posterior(self) -> Gaussians:
-        moved = zip(self.prior.means, self.units, self.shifts, strict=True)
-        means = tuple(torch.addcmul(mean, unit, shift) for mean, unit, shift in moved)
-        scaled = zip(self.prior.log_variances, self.ratios, strict=True)
-        return Gaussians(means, tuple(value + ratio for value, ratio in scaled))
+        means = torch.addcmul(self.means, self.units, self.shifts)
+        return Gaussians(self._layers(means), self._layers(self.log_variances + self.ratios))
 
     def kl(self) -> Tensor:
         """The same as kl_divergence, in float32 and with a gradient."""
-        total = torch.zeros(self.prior.members)
-        for weight, shift, ratio in zip(self.weights, self.shifts, self.ratios, strict=True):
-            terms = weight * shift.square() + torch.expm1(ratio) - ratio
-            total = total + 0.5 * terms.sum(dim=(1, 2))
-        return total
+        terms = torch.addcmul(torch.expm1(self.ratios) - self.ratios, self.weights, self.shifts**2)
+        return 0.5 * terms.sum(dim=1)
+
+    def _layers(self, flat: Tensor) -> tuple[Tensor, ...]:
+        parts = torch.split(flat, [shape.numel() for shape in self.shapes], dim=1)
+        whole = zip(parts, self.shapes, strict=True)
+        return tuple(part.reshape(-1, *shape) for part, shape in whole)
+
+
+def _flat(layers: Sequence[Tensor]) -> Tensor:
+    return torch.cat([layer.flatten(1) for layer in layers], dim=1)
 
 
 def _prior_losses(
@@ -190,7 +218,9 @@ class _Batches:
     def next(self) -> Tensor:
         """(members, batch) row numbers."""
         if self.start + self.size > self.rows:
-            orders = [torch.randperm(self.rows, generator=generator) for generator in self.noise]
+            orders = [
+                torch.randperm(self.rows, generator=one, device=one.device) for one in self.noise
+            ]
             self.orders, self.start = torch.stack(orders), 0
         self.start += self.size
         return self.orders[:, self.start - self.size : self.start]
@@ -198,9 +228,8 @@ class _Batches:
 
 def _clip(parameters: list[Tensor], limit: float) -> None:
     """Scale the gradient of each member to a norm of at most `limit`."""
-    squares = [p.grad.square().sum(dim=(1, 2)) for p in parameters if p.grad is not None]
-    norm = torch.stack(squares).sum(dim=0).sqrt()
-    scale = (limit / (norm + 1e-6)).clamp(max=1.0)[:, None, None]
-    for parameter in parameters:
-        if parameter.grad is not None:
-            parameter.grad.mul_(scale)
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    norms = torch.stack([torch.linalg.vector_norm(g, dim=1) for g in gradients])
+    scale = (limit / (torch.linalg.vector_norm(norms, dim=0) + 1e-6)).clamp(max=1.0)
+    for gradient in gradients:
+        gradient.mul_(scale[:, None])

@@ -112,5 +112,6 @@ def predict(
 
 
 def _normals(like: Tensor, noise: Noise) -> Tensor:
-    draws = [torch.randn(like.shape[1:], generator=generator) for generator in noise]
+    shape = like.shape[1:]
+    draws = [torch.randn(shape, generator=one, device=one.device) for one in noise]
     return torch.stack(draws) if len(draws) > 1 else draws[0][None]

@@ -84,8 +84,8 @@ class _Inverse(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, q: Tensor, budget: Tensor, inverse: Any) -> Tensor:
         mean = q.detach().double().clamp(1e-9, 1 - 1e-9)
-        p = torch.as_tensor(inverse(mean.numpy(), budget.detach().double().numpy()))
-        p = p.clamp(1e-12, 1 - 1e-12)
+        p = inverse(mean.cpu().numpy(), budget.detach().double().cpu().numpy())
+        p = torch.as_tensor(p, device=mean.device).clamp(1e-12, 1 - 1e-12)
         slope = (p - mean) / (p * (1 - p))  # of kl in p
         slope = torch.where(slope.abs() < 1e-9, torch.full_like(slope, 1e-9), slope)
         by_mean = torch.log(mean / p) - torch.log((1 - mean) / (1 - p))  # of kl in q

@@ -74,6 +74,7 @@ def regress(
     seed: int,
     *,
     exact: bool = False,
+    device: str = "cpu",
     tick: Tick | None = None,
 ) -> Regressed:
     """Fit a cross-fitted ensemble to rows by least squares.
@@ -88,23 +89,25 @@ def regress(
         seed: of folds, first weights and mini-batches.
         exact: work in float64, so that the fit can be repeated elsewhere to many digits: updates
             enlarge rounding errors, and float32 fits end far apart on another processor.
+        device: to compute on; all is drawn on the CPU, and the result comes back there.
         tick: progress.
     """
     dtype = torch.float64 if exact else torch.float32
-    inputs, targets = rows.inputs.to(dtype), rows.targets.to(dtype)
-    seen, fold = _deal(episode, settings.folds, seed)
+    inputs, targets = rows.inputs.to(device, dtype), rows.targets.to(device, dtype)
+    dealt, fold = _deal(episode, settings.folds, seed)
+    seen, fold = [each.to(device) for each in dealt], fold.to(device)
     members = len(seen)
     own = [targets[each] for each in seen]
     centre = torch.stack([each.mean() for each in own])[:, None]  # (members, 1)
     spread = torch.stack([each.std(correction=0) for each in own])[:, None].clamp(min=1e-6)
     *first, batches = (child_seed(seed, Stream.REGRESSION, k) for k in range(members + 1))
     layers = kaiming_means((inputs.shape[1], *HIDDEN, 1), first)
-    parameters = [layer.to(dtype) for layer in layers]
+    parameters = [layer.to(device, dtype) for layer in layers]
     parameters[-1] = torch.zeros_like(parameters[-1])  # start at the mean
     parameters = [layer.requires_grad_() for layer in parameters]
     optimiser = torch.optim.Adam(parameters, lr=settings.learning_rate, fused=True)
     generator = torch.Generator().manual_seed(batches)
-    lengths = torch.tensor([len(each) for each in seen])[:, None]
+    lengths = torch.tensor([len(each) for each in seen], device=device)[:, None]
     table = torch.nn.utils.rnn.pad_sequence(seen, batch_first=True)  # (members, most rows)
     average = [layer.detach().clone() for layer in parameters]
     looks = set(np.geomspace(settings.steps * _FIRST, settings.steps, _CHECKS).astype(int))
@@ -113,8 +116,10 @@ def regress(
     best, kept = 0, _in_units(average, centre, spread)
     left_out = _left_out(kept, inputs, fold)
     for step in range(1, settings.steps + 1):
-        draws = torch.rand(members, settings.batch, generator=generator, dtype=torch.float64)
-        picked = table.gather(1, (draws * lengths).long())  # (members, batch)
+        draws = torch.rand(
+            members, settings.batch, generator=generator, dtype=torch.float64, device="cpu"
+        )
+        picked = table.gather(1, (draws.to(device) * lengths).long())  # (members, batch)
         goal = (targets[picked] - centre) / spread
         loss = (forward(parameters, inputs[picked]) - goal).square().mean(dim=1).sum()
         optimiser.zero_grad(set_to_none=True)
@@ -136,11 +141,11 @@ def regress(
                 break
     if tick is not None:
         tick(settings.steps - checks[-1])
-    network = Network(tuple(layer.float() for layer in kept))
+    network = Network(tuple(layer.float().cpu() for layer in kept))
     return Regressed(
         network=network,
         single=network.member(members - 1),
-        left_out=left_out.double().numpy(),
+        left_out=left_out.double().cpu().numpy(),
         checks=tuple(checks),
         errors=tuple(errors),
         steps=best,
@@ -150,15 +155,15 @@ def regress(
 def _deal(episode: NDArray[np.int64], folds: int, seed: int) -> tuple[list[Tensor], Tensor]:
     """Rows that each network sees (the last one all), and for each row who leaves it out."""
     names = np.unique(episode)
+    everything = torch.from_numpy(np.arange(len(episode)))
     folds = min(folds, len(names))
     if folds < 2:  # one episode: nothing can be left out
-        everything = torch.arange(len(episode))
-        return [everything], torch.zeros(len(episode), dtype=torch.long)
+        return [everything], torch.zeros_like(everything)
     of_episode = np.empty(len(names), dtype=np.int64)
     of_episode[np.random.default_rng(seed).permutation(len(names))] = np.arange(len(names)) % folds
     fold = of_episode[np.searchsorted(names, episode)]
     seen = [torch.from_numpy(np.flatnonzero(fold != k)) for k in range(folds)]
-    return [*seen, torch.arange(len(episode))], torch.from_numpy(fold)
+    return [*seen, everything], torch.from_numpy(fold)
 
 
 def _in_units(layers: list[Tensor], centre: Tensor, spread: Tensor) -> list[Tensor]:
@@ -171,7 +176,7 @@ def _in_units(layers: list[Tensor], centre: Tensor, spread: Tensor) -> list[Tens
 
 def _left_out(layers: list[Tensor], inputs: Tensor, fold: Tensor) -> Tensor:
     """(rows,) what the network that leaves out a row's fold predicts for it, clipped to [0, 1]."""
-    result = torch.empty(len(inputs), dtype=inputs.dtype)
+    result = torch.empty(len(inputs), dtype=inputs.dtype, device=inputs.device)
     with torch.inference_mode():
         for k in range(int(fold.max()) + 1):
             rows = (fold == k).nonzero().squeeze(1)

@@ -22,6 +22,10 @@ class Rows:
         """Rows `start` to `stop`."""
         return Rows(self.inputs[start:stop], self.targets[start:stop])
 
+    def to(self, device: str) -> "Rows":
+        """The same on that device."""
+        return Rows(self.inputs.to(device), self.targets.to(device))
+
     def __add__(self, other: "Rows") -> "Rows":
         return Rows(
             torch.cat([self.inputs, other.inputs]), torch.cat([self.targets, other.targets])
