@@ -9,7 +9,7 @@ import pytest
 import tightrope
 
 SOURCE = Path(tightrope.__file__).parent
-SHARED = {"bounds", *("errors", "files", "imports", "progress", "seeds", "versions")}
+SHARED = {"bounds", *("devices", "errors", "files", "imports", "progress", "seeds", "versions")}
 GROUND = {*SHARED, "policies", "environments"}
 CHAIN = ["cli", "reports", "studies", "monitors", "certificates", "posteriors", "rollouts"]
 MAY = {room: {*SHARED, room} for room in (*GROUND, "demo")}
@@ -35,7 +35,7 @@ def imported(text):
 @pytest.mark.parametrize(
     "text",
     [
-        "from tightrope.agents.train import train",
+        "from tightrope.agents.training import train",
         "from tightrope import agents",
         "import tightrope.agents as trainers",
         "def late():\n    from tightrope.agents import train",

@@ -8,17 +8,25 @@ from stable_baselines3.common.torch_layers import FlattenExtractor
 from torch import nn
 
 from tightrope.agents.networks import CReLU, hidden_layers
-from tightrope.agents.policies import CriticEnsemble, PPOPolicy, REDQPolicy, SACPolicy
+from tightrope.agents.policies import CriticEnsemble, PPOPolicy, SACPolicy
 
 OBSERVATIONS = spaces.Box(-np.inf, np.inf, (5,), np.float32)
 ACTIONS = spaces.Box(-2.0, 3.0, (2,), np.float32)
 
 
-def ensemble(members=10, widths=(16, 12), seed=0):
+def ensemble(members=10, widths=(16, 12), seed=0, learned_norm=True):
     torch.manual_seed(seed)
     critic = CriticEnsemble(
-        OBSERVATIONS, ACTIONS, list(widths), FlattenExtractor(OBSERVATIONS), 5, members
+        OBSERVATIONS,
+        ACTIONS,
+        list(widths),
+        FlattenExtractor(OBSERVATIONS),
+        5,
+        members,
+        learned_norm,
     )
+    if not learned_norm:
+        return critic
     with torch.no_grad():  # norms that are not the identity, so that a lost one shows
         for name, parameter in critic.named_parameters():
             if name.split(".")[1] in ("1", "3"):
@@ -66,7 +74,7 @@ def test_crelu_is_both_rectified_signs_side_by_side():
 
 
 def test_hidden_layers_are_linear_norm_crelu_and_double_their_width():
-    layers = hidden_layers(5, (16, 12))
+    layers = hidden_layers(5, (16, 12), learned_norm=True)
     kinds = [type(layer) for layer in layers]
     assert kinds == [nn.Linear, nn.LayerNorm, CReLU] * 2
     assert layers[3].in_features == 32
@@ -75,18 +83,36 @@ def test_hidden_layers_are_linear_norm_crelu_and_double_their_width():
 
 def test_the_norm_comes_before_the_activation():
     """After a norm the mean over the width is the norm's shift; after CReLU it would not be."""
-    layers = hidden_layers(5, (64,))
+    layers = hidden_layers(5, (64,), learned_norm=True)
     seen = []
     layers[2].register_forward_hook(lambda module, inputs, output: seen.append(inputs[0]))
     layers(torch.randn(3, 5))
     torch.testing.assert_close(seen[0].mean(dim=1), torch.zeros(3), atol=1e-5, rtol=0)
 
 
-def test_an_ensemble_gives_the_values_of_ten_separate_networks():
-    critic = ensemble()
+@pytest.mark.parametrize("learned_norm", [True, False])
+def test_an_ensemble_gives_the_values_of_ten_separate_networks(learned_norm):
+    critic = ensemble(learned_norm=learned_norm)
     observations, actions, _ = batch()
     expected = [SeparateCritic(critic, m)(observations, actions) for m in range(10)]
-    torch.testing.assert_close(critic(observations, actions), torch.stack(expected))
+    torch.testing.assert_close(critic.values(observations, actions), torch.stack(expected))
+    for value, own in zip(critic(observations, actions), expected, strict=True):  # as SB3 asks
+        torch.testing.assert_close(value, own[:, None])
+
+
+def test_norms_that_are_not_learned_stay_one_and_zero():
+    critic = ensemble(learned_norm=False)
+    policy = SACPolicy(OBSERVATIONS, ACTIONS, lambda _: 3e-2, learned_norm=False)
+    observations, actions, goal = batch()
+    nn.functional.mse_loss(critic.values(observations, actions), goal.expand(10, 7)).backward()
+    optimizer = torch.optim.Adam(critic.parameters(), lr=1e-2)
+    optimizer.step()
+    policy.actor.mu(policy.actor.latent_pi(observations)).sum().backward()
+    policy.actor.optimizer.step()
+    for norm in (critic.layers[1], critic.layers[3], policy.actor.latent_pi[1]):
+        assert norm.weight.eq(1).all()
+        assert norm.bias.eq(0).all()
+        assert norm.weight.grad is None
 
 
 def test_an_ensemble_has_the_gradients_and_the_adam_step_of_ten_separate_networks():
@@ -95,7 +121,7 @@ def test_an_ensemble_has_the_gradients_and_the_adam_step_of_ten_separate_network
     observations, actions, goal = batch()
     joint = torch.optim.Adam(critic.parameters(), lr=1e-2, fused=True)
     loss = nn.functional.huber_loss
-    sum(loss(values, goal) for values in critic(observations, actions)).backward()
+    sum(loss(values, goal) for values in critic.values(observations, actions)).backward()
     for member, network in enumerate(separate):
         loss(network(observations, actions), goal).backward()
         for ours, own in zip(critic.layers, network.layers, strict=True):
@@ -108,18 +134,18 @@ def test_an_ensemble_has_the_gradients_and_the_adam_step_of_ten_separate_network
     joint.step()
     # Adam divides by the gradient's size: compare what the new weights compute.
     expected = torch.stack([network(observations, actions) for network in separate])
-    torch.testing.assert_close(critic(observations, actions), expected, atol=1e-3, rtol=1e-3)
+    torch.testing.assert_close(critic.values(observations, actions), expected, atol=1e-3, rtol=1e-3)
 
 
 def test_only_the_drawn_members_are_evaluated():
     critic = ensemble()
     observations, actions, _ = batch()
     members = torch.tensor([7, 2])
-    whole = critic(observations, actions)
-    torch.testing.assert_close(critic(observations, actions, members), whole[members])
+    whole = critic.values(observations, actions)
+    torch.testing.assert_close(critic.values(observations, actions, members), whole[members])
     widths = []
     critic.layers[0].register_forward_hook(lambda module, inputs, out: widths.append(out.shape[0]))
-    critic(observations, actions, members)
+    critic.values(observations, actions, members)
     assert widths == [2]
 
 
@@ -127,9 +153,9 @@ def test_frozen_critics_pass_gradients_to_the_actions_and_keep_none():
     critic = ensemble()
     observations, actions, _ = batch()
     plain, frozen = actions.clone().requires_grad_(), actions.clone().requires_grad_()
-    critic(observations, plain).mean().backward()
+    critic.values(observations, plain).mean().backward()
     critic.zero_grad()
-    critic(observations, frozen, frozen=True).mean().backward()
+    critic.values(observations, frozen, frozen=True).mean().backward()
     torch.testing.assert_close(frozen.grad, plain.grad)
     assert all(parameter.grad is None for parameter in critic.parameters())
 
@@ -142,9 +168,8 @@ def test_members_start_from_different_weights_in_the_range_of_torch():
     assert not torch.equal(weight[0], weight[1])
 
 
-@pytest.mark.parametrize("kind", [SACPolicy, REDQPolicy])
-def test_the_actor_has_the_shared_layers_and_fused_adam(kind):
-    policy = kind(OBSERVATIONS, ACTIONS, lambda _: 3e-4)
+def test_the_actor_has_the_shared_layers_and_fused_adam():
+    policy = SACPolicy(OBSERVATIONS, ACTIONS, lambda _: 3e-4)
     kinds = [type(layer) for layer in policy.actor.latent_pi]
     assert kinds == [nn.Linear, nn.LayerNorm, CReLU] * 2
     assert policy.actor.latent_pi[0].out_features == 256
@@ -153,20 +178,6 @@ def test_the_actor_has_the_shared_layers_and_fused_adam(kind):
         assert optimizer.defaults["fused"]
     actions, _ = policy.predict(np.zeros((3, 5), np.float32))
     assert actions.shape == (3, 2)
-
-
-def test_sac_has_separate_critics_on_the_shared_layers():
-    policy = SACPolicy(OBSERVATIONS, ACTIONS, lambda _: 3e-4, n_critics=3)
-    assert len(policy.critic.q_networks) == 3
-    owned = {id(parameter) for parameter in policy.critic.parameters()}
-    for index, network in enumerate(policy.critic.q_networks):
-        assert [type(layer) for layer in network] == [nn.Linear, nn.LayerNorm, CReLU] * 2 + [
-            nn.Linear
-        ]
-        assert {id(parameter) for parameter in network.parameters()} <= owned
-        assert getattr(policy.critic, f"qf{index}") is network
-    per_network = sum(p.numel() for p in policy.critic.q_networks[0].parameters())
-    assert sum(p.numel() for p in policy.critic.parameters()) == 3 * per_network
 
 
 def test_ppo_has_two_stacks_of_the_shared_layers():

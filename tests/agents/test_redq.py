@@ -13,7 +13,7 @@ from scipy.stats import chisquare
 from stable_baselines3 import SAC
 from stable_baselines3.common.logger import Logger
 
-from tightrope.agents import REDQ, REDQPolicy, SACPolicy
+from tightrope.agents import REDQ, SACPolicy
 from tightrope.agents import redq as module
 from tightrope.agents.redq import actor_loss, critic_loss, draw_members, squashed_sample
 
@@ -21,7 +21,7 @@ from tightrope.agents.redq import actor_loss, critic_loss, draw_members, squashe
 def model(**kwargs):
     env = gym.make("Pendulum-v1")
     defaults = {"critics": 4, "policy_kwargs": {"net_arch": [16, 16]}, "batch_size": 8, "seed": 0}
-    made = REDQ(REDQPolicy, env, **{**defaults, **kwargs})
+    made = REDQ(SACPolicy, env, **{**defaults, **kwargs})
     made.set_logger(Logger(None, []))
     return made
 
@@ -95,11 +95,11 @@ def test_the_critic_loss_is_huber_to_the_smaller_of_the_two_drawn_targets():
         for parameter in made.critic_target.parameters():
             parameter.add_(0.2 * torch.randn_like(parameter))
     given = inputs(made)
-    loss = critic_loss(made.critic, made.critic_target, made.actor, **given)
+    loss = critic_loss(made.critic, made.critic_target, made.actor, **given, huber=1.0)
     actions, log_prob = squashed_sample(made.actor, given["next_observations"], given["noise"])
-    targets = made.critic_target(given["next_observations"], actions).detach()
+    targets = made.critic_target.values(given["next_observations"], actions).detach()
     values, log_prob = (
-        made.critic(given["observations"], given["actions"]).detach(),
+        made.critic.values(given["observations"], given["actions"]).detach(),
         log_prob.detach(),
     )
     expected = 0.0
@@ -113,33 +113,104 @@ def test_the_critic_loss_is_huber_to_the_smaller_of_the_two_drawn_targets():
     assert all(p.grad is None for p in made.actor.parameters())
 
 
-def test_a_huge_threshold_makes_the_loss_square():
+@pytest.mark.parametrize("threshold", [1e9, math.inf])
+def test_a_huge_or_infinite_threshold_makes_the_loss_square(threshold):
     made, given = model(), inputs(model())
     with torch.no_grad():
-        halves = critic_loss(made.critic, made.critic_target, made.actor, **given, huber=1e9)
+        halves = critic_loss(made.critic, made.critic_target, made.actor, **given, huber=threshold)
         linear = critic_loss(made.critic, made.critic_target, made.actor, **given, huber=1e-3)
         actions, log_prob = squashed_sample(made.actor, given["next_observations"], given["noise"])
-        drawn = made.critic_target(given["next_observations"], actions, given["members"])
+        drawn = made.critic_target.values(given["next_observations"], actions, given["members"])
         goal = given["rewards"] + 0.99 * (drawn.amin(dim=0) - 0.3 * log_prob)
-        errors = made.critic(given["observations"], given["actions"]) - goal
+        errors = made.critic.values(given["observations"], given["actions"]) - goal
     assert halves.item() == pytest.approx(float(0.5 * errors.square().mean(dim=1).sum()), rel=1e-5)
     assert linear.item() == pytest.approx(1e-3 * float(errors.abs().mean(dim=1).sum()), rel=1e-2)
 
 
-def test_the_actor_climbs_the_mean_of_all_critics():
+@pytest.mark.parametrize(
+    ("climbs", "members", "reduce"),
+    [("mean", None, np.mean), ("minimum", [2, 0], np.min), ("minimum", None, np.min)],
+)
+def test_the_actor_climbs_the_mean_of_all_critics_or_the_minimum_of_the_drawn(
+    climbs, members, reduce
+):
     made, given = model(), inputs(model())
-    loss, log_prob = actor_loss(
-        made.critic, made.actor, given["observations"], given["noise"], given["temperature"]
-    )
+    drawn = None if members is None else torch.tensor(members)
+    state = given["observations"], given["noise"], given["temperature"]
+    loss, log_prob = actor_loss(made.critic, made.actor, *state, drawn, climbs)
     actions, _ = squashed_sample(made.actor, given["observations"], given["noise"])
-    values = made.critic(given["observations"], actions).detach()
+    values = made.critic.values(given["observations"], actions).detach()
     expected = np.mean(
         [
-            0.3 * float(log_prob[row]) - np.mean([float(values[m, row]) for m in range(4)])
+            0.3 * float(log_prob[row])
+            - reduce([float(values[m, row]) for m in (members or range(4))])
             for row in range(6)
         ]
     )
     assert loss.item() == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize(("climbs", "drawn"), [("mean", None), ("minimum", 2)])
+def test_an_update_draws_the_actors_critics_anew(climbs, drawn, monkeypatch):
+    made = fill(model(actor_climbs=climbs, critics=10))
+    seen = []
+    plain = {"critic": module.critic_loss, "actor": module.actor_loss}
+
+    def spy(name):
+        def call(*networks, members, **given):
+            seen.append((name, None if members is None else sorted(members.tolist())))
+            return plain[name](*networks, members=members, **given)
+
+        return call
+
+    for name in plain:
+        monkeypatch.setattr(made._losses, name, spy(name))
+    made.train(20, batch_size=8)
+    targets = [members for name, members in seen if name == "critic"]
+    climbed = [members for name, members in seen if name == "actor"]
+    assert {len(members) for members in targets} == {2}
+    assert {None if m is None else len(m) for m in climbed} == {drawn}
+    assert targets != climbed
+
+
+def test_sac_is_the_case_of_two_critics_squared_loss_and_their_minimum():
+    """One update against SB3's own SAC, with the same weights, batch and noise.
+
+    SB3 updates the temperature first, so it is fixed here.
+    """
+    given = {"critics": 2, "subset": 2, "huber": math.inf, "ent_coef": 0.2, "learning_rate": 1e-2}
+    ours = fill(model(**given))
+    stock = SAC(
+        SACPolicy,
+        gym.make("Pendulum-v1"),
+        policy_kwargs={"net_arch": [16, 16]},
+        ent_coef=0.2,
+        learning_rate=1e-2,
+    )
+    stock.set_parameters(ours.get_parameters())
+    stock.set_logger(Logger(None, []))
+    stock.replay_buffer = ours.replay_buffer
+    noise = torch.randn(2, 8, 1)
+    queue = [noise[1], noise[0]]  # SB3 draws for the actor first
+
+    class Distribution:
+        @staticmethod
+        def log_prob(observations):
+            return squashed_sample(stock.actor, observations, queue.pop(0))
+
+    stock.actor.action_log_prob = Distribution.log_prob
+    original = torch.randn
+    for agent in (ours, stock):
+        np.random.seed(1)  # noqa: NPY002  # SB3's buffer draws from it
+        torch.randn = lambda *_, **__: noise
+        try:
+            agent.train(1, batch_size=8)
+        finally:
+            torch.randn = original
+    for name in ("critic", "actor", "critic_target"):
+        mine, theirs = (getattr(agent, name).state_dict() for agent in (ours, stock))
+        for key, value in mine.items():
+            torch.testing.assert_close(value, theirs[key], atol=2e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +235,7 @@ def test_targets_bootstrap_through_truncation_but_not_through_termination(
 
 def test_the_target_entropy_is_minus_the_number_of_actions():
     assert model().target_entropy == -1.0
-    assert REDQ(REDQPolicy, gym.make("Hopper-v5"), buffer_size=10).target_entropy == -3.0
+    assert REDQ(SACPolicy, gym.make("Hopper-v5"), buffer_size=10).target_entropy == -3.0
 
 
 def test_the_temperature_follows_a_hand_computation():
@@ -204,6 +275,11 @@ def test_a_fixed_temperature_is_not_learned():
 def test_a_subset_outside_the_ensemble_is_refused(critics, subset):
     with pytest.raises(ValueError, match="1 <= subset <= critics"):
         model(critics=critics, subset=subset)
+
+
+def test_an_unknown_aim_of_the_actor_is_refused():
+    with pytest.raises(ValueError, match="expected actor_climbs minimum or mean, found 'median'"):
+        model(actor_climbs="median")
 
 
 def test_a_saved_agent_loads_and_acts_the_same(tmp_path):

@@ -1,6 +1,7 @@
 """Runs: resumed, killed, refused; all small, all real."""
 
 import json
+import math
 import os
 import shutil
 import signal
@@ -163,6 +164,24 @@ def test_snapshots_are_of_their_steps_and_carry_the_record(tmp_path):
         assert record.return_low < record.return_high <= 0
         assert record.settings["critics"] == 10
         assert record.environment["id"] == PENDULUM
+
+
+def test_an_infinite_threshold_trains_resumes_and_is_on_record_as_json(tmp_path):
+    square = {**OFF, "huber": math.inf}
+    folders = train("redq", PENDULUM, tmp_path / "run", **square)
+    assert train("redq", PENDULUM, tmp_path / "run", **square) == folders
+    for path in (tmp_path / "run" / "run.json", folders["final"] / "policy.json"):
+        content = json.loads(path.read_text(), parse_constant=pytest.fail)
+        assert content["settings"]["huber"] == "inf"
+
+
+def test_the_device_is_on_record_and_part_of_the_run(tmp_path, monkeypatch):
+    train("sac", PENDULUM, tmp_path / "run", **OFF, device="cpu")
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["device"] == "cpu"
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    assert specify("sac", PENDULUM).device == "cuda"
+    assert specify("sac", PENDULUM, device="cuda:1").device == "cuda:1"
 
 
 def test_the_log_has_its_columns_and_evaluations(tmp_path):
@@ -337,9 +356,7 @@ def test_the_weights_without_pickle_act_as_the_zip_does(agent, tmp_path):
     frozen = load_policy(folder / "policy.safetensors", env)
     from stable_baselines3 import PPO, SAC
 
-    from tightrope.agents import REDQ
-
-    stock = {"redq": REDQ, "sac": SAC, "ppo": PPO}[agent].load(folder / "policy.zip", env=env)
+    stock = (PPO if agent == "ppo" else SAC).load(folder / "policy.zip", env=env)
     expected, _ = stock.predict(rows, deterministic=True)
     ours = frozen.act(rows, np.zeros((8, 0), np.float32))
     np.testing.assert_allclose(ours, expected, atol=1e-5)
@@ -362,12 +379,12 @@ print(model.predict(rows, deterministic=True)[0].ravel().tolist())
 """
 
 
-@pytest.mark.parametrize("agent", ["sac", "ppo"])
+@pytest.mark.parametrize("agent", ["redq", "sac", "ppo"])
 def test_stock_sb3_loads_the_zips_without_our_package(agent, tmp_path):
     options = {**SMALL, "steps": 256, "rollout": 128} if agent == "ppo" else OFF
     folder = list(train(agent, "InvertedPendulum-v5", tmp_path / "run", **options).values())[-1]
     done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_US, agent, str(folder / "policy.zip")],
+        [sys.executable, "-c", WITHOUT_US, agent.replace("redq", "sac"), folder / "policy.zip"],
         capture_output=True,
         text=True,
         check=True,
@@ -395,8 +412,21 @@ def test_stock_sb3_loads_the_zips_without_our_package(agent, tmp_path):
         ("redq", PENDULUM, {"learning_rate": 0.0}, "`learning_rate` must be"),
         ("redq", PENDULUM, {"hidden": (0,)}, "`hidden` must be"),
         ("redq", PENDULUM, {"batch": 2.5}, "`batch` must be a whole number"),
+        ("redq", PENDULUM, {"huber": 0.0}, "`huber` must be among the positive numbers"),
+        ("redq", PENDULUM, {"huber": math.nan}, "`huber` must be among the positive numbers"),
+        ("redq", PENDULUM, {"tau": math.inf}, r"`tau` must be in \[0, 1\]"),
+        ("redq", PENDULUM, {"learning_rate": math.inf}, "`learning_rate` must be among the"),
+        ("redq", PENDULUM, {"warmup": -1}, "`warmup` must be among the numbers of at least 0"),
+        ("redq", PENDULUM, {"actor_climbs": "all"}, "`actor_climbs` must be among minimum, mean"),
+        ("redq", PENDULUM, {"learned_norm": 1}, "`learned_norm` must be True or False"),
+        ("redq", PENDULUM, {"critics": True}, "`critics` must be a number"),
+        ("redq", PENDULUM, {"device": "gpu"}, "`device` must be auto, cpu, cuda or such as"),
+        ("redq", PENDULUM, {"device": "cuda:99"}, "expected a GPU for `device` cuda:99"),
         ("sac", PENDULUM, {"critics": 5}, r"expected settings of sac .*, found `critics`"),
-        ("sac", PENDULUM, {"compile": "always"}, "`compile` always is for redq"),
+        ("ppo", PENDULUM, {"compile": "always"}, "`compile` always is for redq and sac"),
+        ("sac", PENDULUM, {"compile": True}, "`compile` must be among auto, always, never"),
+        ("sac", PENDULUM, {"hidden": 64}, "`hidden` must be whole numbers"),
+        ("sac", PENDULUM, {"evaluate_every": 1.5}, "`evaluate_every` must be a whole number"),
         ("ppo", PENDULUM, {"warmup": 5}, "found `warmup`"),
         ("ppo", PENDULUM, {"rollout": 100}, "`rollout` must be a multiple of a `batch`"),
         ("ppo", PENDULUM, {"threads": 0}, "`threads` must be at least 1"),
@@ -405,11 +435,18 @@ def test_stock_sb3_loads_the_zips_without_our_package(agent, tmp_path):
 )
 def test_wrong_input_is_refused_before_anything_is_written(agent, env, options, words, tmp_path):
     with pytest.raises(InputError, match=words):
-        train_function(agent, env, tmp_path / "run", **options)
+        # few steps, in case it is not refused
+        train_function(agent, env, tmp_path / "run", **{"steps": 12_000, **options})
     assert not (tmp_path / "run").exists()
 
 
-def test_the_preset_is_the_papers_table():
+def test_numbers_of_numpy_are_as_good_as_pythons():
+    run = specify("sac", PENDULUM, steps=np.int64(20_000), seed=np.int32(3), hidden=(np.int64(8),))
+    json.dumps(run.to_json())
+    assert run == specify("sac", PENDULUM, steps=20_000, seed=3, hidden=(8,))
+
+
+def test_the_defaults_are_the_papers_table():
     redq, sac, ppo = (specify(agent, "Hopper-v4") for agent in ("redq", "sac", "ppo"))
     assert redq.levels == {"starter": 100_000, "intermediate": 200_000, "expert": 300_000}
     assert sac.levels == {"starter": 50_000, "intermediate": 100_000, "expert": 1_000_000}
@@ -423,5 +460,6 @@ def test_the_preset_is_the_papers_table():
     assert (redq.settings.buffer, redq.settings.warmup) == (100_000, 10_000)
     assert redq.settings.tau == sac.settings.tau == 5e-3
     assert redq.settings.replay_ratio == 1
+    assert specify("sac", "Hopper-v4", levels=(1, 2, 3)).steps == 1_000_000
     assert redq.compile
     assert not specify("redq", "Hopper-v4", steps=20_000).compile

@@ -98,6 +98,7 @@ def test_options_reach_the_certificate(folder, capfd):
         "--kappa": 0.4,
         "--candidates": 2,
         "--fail-below": 0.5,
+        "--device": "cpu",
         "--seed": 7,
     }
     code, _, said = run(capfd, "certify", "log.npz", "--out", "c", *options(given))

@@ -30,6 +30,8 @@ WRONG = {
     "a weight above 1": ({"--kappa": 1.5}, "--kappa must be in (0, 1]"),
     "a negative seed": ({"--seed": -1}, "--seed must be"),
     "gamma above 1": ({"--gamma": 1.1}, "--gamma must be in [0, 1]"),
+    "an unknown device": ({"--device": "gpu"}, "--device must be auto, cpu, cuda or such as"),
+    "a GPU that is not there": ({"--device": "cuda:99"}, "expected a GPU for --device cuda:99"),
     "no thinning": ({"--thin": 0}, "--thin must be"),
     "negative pilot": ({"--pilot-episodes": -1}, "--pilot-episodes"),
     "negative test": ({"--test-episodes": -1}, "--test-episodes"),

@@ -44,31 +44,35 @@ sys.exit(f"loaded {heavy}" if heavy else code)
 """
 
 
-@pytest.mark.parametrize("arguments", [[], ["--version"], *([verb, "--help"] for verb in VERBS)])
-def test_help_and_version_load_no_heavy_package(arguments):
-    done = subprocess.run(
-        [sys.executable, "-c", FEW_IMPORTS, *arguments], capture_output=True, text=True
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith(("usage: tightrope", "tightrope "))
-
-
 OPTIONS = {
     "certify": "scheme unit preset episodes test-episodes delta delta-prime gamma thin "
-    "return-range pilot-episodes mc-passes seed json demo env out trust workers",
+    "return-range pilot-episodes mc-passes seed json demo env out trust workers device",
     "collect": "env out episodes seed workers timeout normalize trust sample keep-partial",
-    "train": "env out steps warmup seed levels hidden critics",
+    "train redq": "env out steps warmup seed levels hidden critics compile device threads",
+    "train sac": "env out steps warmup seed levels hidden device threads",
+    "train ppo": "env out steps rollout seed levels hidden device threads",
     "verify": "help",
     "report": "help",
 }
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_the_help_of_a_verb_shows_its_options_with_true_defaults(verb, capsys):
-    code, out, said = run(capsys, verb, "--help")
+@pytest.mark.parametrize(
+    "command", ["", "--version", "train --help", *(f"{command} --help" for command in OPTIONS)]
+)
+def test_help_and_version_load_no_heavy_package(command):
+    done = subprocess.run(
+        [sys.executable, "-c", FEW_IMPORTS, *command.split()], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(("usage: tightrope", "tightrope "))
+
+
+@pytest.mark.parametrize("command", OPTIONS)
+def test_the_help_of_a_command_shows_its_options_with_true_defaults(command, capsys):
+    code, out, said = run(capsys, *command.split(), "--help")
     assert (code, said) == (0, [])
-    assert out.startswith(f"usage: tightrope {verb} ")
-    for option in OPTIONS[verb].split():
+    assert out.startswith(f"usage: tightrope {command} ")
+    for option in OPTIONS[command].split():
         assert f"--{option} " in out, option
     assert "None" not in out
     assert "default: ''" not in out
@@ -118,11 +122,15 @@ NOT_UNDERSTOOD = {
     ),
     "two numbers where three go": (
         "train sac --env Pendulum-v1 --out run --levels 1 2",
-        "expected three whole numbers or preset for --levels, found '1', '2'",
+        "expected three values for --levels, found fewer",
+    ),
+    "a word where three numbers go": (
+        "train sac --env Pendulum-v1 --out run --levels 1 2 many",
+        "expected three whole numbers for --levels, found '1', '2', 'many'",
     ),
     "words where numbers go": (
         "train sac --env Pendulum-v1 --out run --hidden wide",
-        "expected whole numbers or preset for --hidden, found 'wide'",
+        "expected whole numbers for --hidden, found 'wide'",
     ),
     "a number where a whole one goes": (
         "collect policy.py:act --out a.npz --episodes 1.5",
@@ -136,13 +144,26 @@ NOT_UNDERSTOOD = {
         "certify log.npz --unit row",
         "expected --unit among step, episode, found 'row'",
     ),
-    "not the only choice": (
-        "train sac --env Pendulum-v1 --out run --preset mine",
-        "expected --preset among paper, found 'mine'",
-    ),
     "nothing": ("verify", "expected DIR, found none"),
     "one thing missing": ("collect policy.py:act", "expected --out, found none"),
-    "everything missing": ("train", "expected AGENT, --env and --out, found none"),
+    "everything missing": ("train sac", "expected --env and --out, found none"),
+    "no agent": ("train", "expected an agent among redq, sac, ppo, found none"),
+    "an option before the agent": (
+        "train --env Pendulum-v1 sac",
+        "expected an agent among redq, sac, ppo, found '--env'",
+    ),
+    "an option of another agent": (
+        "train ppo --huber 1",
+        "expected an option, found '--huber', which is for redq",
+    ),
+    "a switch of another agent": (
+        "train ppo --no-learned-norm",
+        "expected an option, found '--no-learned-norm', which is for redq and sac",
+    ),
+    "an option of two other agents": (
+        "train ppo --env Pendulum-v1 --out run --replay_ratio=2",
+        "expected an option, found '--replay_ratio=2', which is for redq and sac",
+    ),
     "no value": ("certify log.npz --out", "expected a value for --out, found none"),
     "a misspelt option": (
         "certify log.npz --episods 3",
@@ -164,12 +185,21 @@ NOT_UNDERSTOOD = {
 
 @pytest.mark.parametrize(("line", "answer"), NOT_UNDERSTOOD.values(), ids=NOT_UNDERSTOOD)
 def test_what_is_not_understood_is_one_line_that_ends_with_where_to_look(line, answer, capsys):
-    verb = line.split()[0]
-    assert refused(capsys, *line.split()) == f"{answer}: run tightrope {verb} --help"
+    command = next(each for each in (*OPTIONS, "train") if line.startswith(each))
+    assert refused(capsys, *line.split()) == f"{answer}: run tightrope {command} --help"
+
+
+def test_a_misspelt_agent_gets_a_hint(capsys):
+    line = refused(capsys, "train", "rdq", "--env", "Pendulum-v1")
+    assert line == "expected an agent among redq, sac, ppo, found 'rdq': did you mean redq?"
 
 
 @pytest.mark.parametrize(
-    "line", ["train", "verify", "certify x --unit row", "certify x --seed new", "verify a b"]
+    "line",
+    [
+        *("train sac", "train sac --levels 1 2 many", "verify"),
+        *("certify x --unit row", "certify x --seed new", "verify a b"),
+    ],
 )
 def test_a_mistake_reads_the_same_in_a_terminal_without_box_characters(line, capsys):
     plain = tightrope(*line.split(), env={"PYTHONIOENCODING": "ascii"})
@@ -202,7 +232,7 @@ def test_1e3_is_a_whole_number_wherever_one_goes(parsed):
         *("--levels", "1e5", "2e5", "1e6", "--hidden", "1e1", "20", "3e1"),
     )
     assert (trained.steps, trained.levels) == (1_000_000, (100_000, 200_000, 1_000_000))
-    assert trained.hidden == (10, 20, 30)
+    assert trained.settings.hidden == (10, 20, 30)
 
 
 @pytest.mark.parametrize("word", ["1.5", "1.5e0", "1e-1", "1e30", "0x10", "ten", "1e", ""])

@@ -1,7 +1,11 @@
 """`tightrope train` as a user sees it."""
 
+import dataclasses
+import inspect
 import json
+import math
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -10,7 +14,10 @@ import pytest
 from command import lines, run, tightrope, words
 from waiting import wait_until
 
+from tightrope.agents import AGENTS, LEVELS, specify, train
+from tightrope.agents.settings import THREADS
 from tightrope.cli import main
+from tightrope.cli.train import Train
 
 SMALL = ["--hidden", "8", "8", "--batch", "16", "--evaluation-episodes", "1"]
 QUICK = [*SMALL, "--steps", "400", "--warmup", "40", "--evaluate-every", "400"]
@@ -39,13 +46,84 @@ def test_train_then_certify_and_verify(tmp_path, capsys):
     assert main(["verify", str(out)]) == 0
 
 
+def helped(capsys, agent):
+    """The help of an agent as one line, without its box."""
+    code, out, said = run(capsys, "train", agent, "--help")
+    assert (code, said) == (0, [])
+    return " ".join(re.sub("[╭╮╰╯│─]", " ", out).split())
+
+
+def test_the_help_of_train_lists_the_agents(capsys):
+    code, out, said = run(capsys, "train", "--help")
+    assert (code, said) == (0, [])
+    assert out.startswith("usage: tightrope train AGENT ")
+    assert [line.split()[0] for line in out.splitlines() if line.startswith("  ")] == list(AGENTS)
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_every_setting_is_an_option_with_its_help_and_default_and_of_no_other_agent(agent, capsys):
+    """The dataclass is all there is: a field added to it is found here."""
+    shown = helped(capsys, agent)
+    own = {field.name: field.default for field in dataclasses.fields(AGENTS[agent])}
+    for name, default in own.items():
+        text = " ".join(map(str, default)) if isinstance(default, tuple) else str(default)
+        # the flag, its kind, and a sentence of help before the default
+        assert re.search(rf"{flag(name)}[^()]+\w\. \(default: {re.escape(text)}\)", shown), name
+    every = {field.name for each in AGENTS.values() for field in dataclasses.fields(each)}
+    for name in every - set(own):
+        assert not re.search(flag(name), shown), name
+
+
+def flag(name):
+    return f"--{name.replace('_', '-')}[ ,]"
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_steps_and_levels_show_the_papers(agent, capsys):
+    shown, levels = helped(capsys, agent), LEVELS[agent]
+    assert re.search(rf"--steps INT [^()]+\(default: {levels['expert']}\)", shown)
+    numbers = " ".join(map(str, levels.values()))
+    assert re.search(rf"--levels INT INT INT [^()]+\(default: {numbers}\)", shown)
+    assert "preset" not in shown
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_what_help_shows_is_what_the_library_does(agent, capsys, monkeypatch):
+    """The command without an option gives the same specification as the call without one."""
+    seen = []
+
+    def spy(agent, env, out, *, progress, threads, checkpoint_every, **options):
+        seen.append((specify(agent, env, **options), threads, checkpoint_every))
+        return {"final": out}
+
+    monkeypatch.setattr("tightrope.agents.training.train", spy)
+    assert run(capsys, "train", agent, "--env", "Pendulum-v1", "--out", "run")[0] == 0
+    monkeypatch.undo()
+    kinds = inspect.signature(train).parameters
+    threads, every = THREADS[agent], kinds["checkpoint_every"].default
+    assert seen == [(specify(agent, "Pendulum-v1"), threads, every)]
+
+
+def test_switches_have_both_forms_and_infinity_is_a_number(capsys, monkeypatch):
+    seen = []
+    monkeypatch.setattr(Train, "run", lambda self: seen.append(self.settings) or 0)
+    given = ("train", "redq", "--env", "Pendulum-v1", "--out", "run")
+    for words_ in (("--learned-norm",), ("--no-learned-norm",), ("--huber", "inf")):
+        assert run(capsys, *given, *words_) == (0, "", [])
+    on, off, square = seen
+    assert (on.learned_norm, off.learned_norm, square.huber) == (True, False, math.inf)
+
+
 MISTAKES = {
     "an unknown agent": ("a2c", {}, "expected an agent among redq, sac, ppo"),
     "actions of another kind": ("sac", {"--env": "CartPole-v1"}, "continuous actions for sac"),
     "an unknown environment": ("sac", {"--env": "Nowhere-v1"}, "the id of an environment"),
-    "a setting of another agent": ("sac", {"--critics": "3"}, "found --critics"),
+    "a setting of another agent": ("sac", {"--critics": "3"}, "which is for redq"),
     "steps that teach nothing": ("sac", {"--steps": "10"}, "--steps must be above --warmup"),
     "a rate of 0": ("redq", {"--learning-rate": "0"}, "--learning-rate must be"),
+    "a loss that is linear everywhere": ("redq", {"--huber": "0"}, "--huber must be"),
+    "a GPU that is not there": ("sac", {"--device": "cuda:7"}, "a GPU for --device cuda:7"),
+    "an unknown device": ("sac", {"--device": "tpu"}, "--device must be auto, cpu, cuda or"),
 }
 
 

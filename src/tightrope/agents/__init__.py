@@ -1,20 +1,46 @@
-"""Step i: networks, REDQ, SAC and PPO, training with checkpoints; agents make policies."""
+"""Step i: networks, REDQ, SAC and PPO, training with checkpoints; agents make policies.
 
-from tightrope.agents.export import export
-from tightrope.agents.log import COLUMNS, read_log
-from tightrope.agents.policies import PPOPolicy, REDQPolicy, SACPolicy
-from tightrope.agents.redq import REDQ
-from tightrope.agents.run import Run, build, specify
-from tightrope.agents.settings import (
-    AGENTS,
-    LEVELS,
-    PPOSettings,
-    REDQSettings,
-    SACSettings,
-    Settings,
-)
-from tightrope.agents.train import TrainingInterruptedError, train
+Names are loaded on first use: the settings of an agent should not cost the import of torch.
+"""
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tightrope.agents.log import COLUMNS, read_log
+    from tightrope.agents.policies import PPOPolicy, SACPolicy
+    from tightrope.agents.redq import REDQ
+    from tightrope.agents.run import Run, build, specify
+    from tightrope.agents.settings import (
+        AGENTS,
+        LEVELS,
+        PPOSettings,
+        REDQSettings,
+        SACSettings,
+        Settings,
+    )
+    from tightrope.agents.snapshot import export
+    from tightrope.agents.training import TrainingInterruptedError, train
+
+_HOMES = {
+    "AGENTS": "settings",
+    "COLUMNS": "log",
+    "LEVELS": "settings",
+    "REDQ": "redq",
+    "PPOPolicy": "policies",
+    "PPOSettings": "settings",
+    "REDQSettings": "settings",
+    "Run": "run",
+    "SACPolicy": "policies",
+    "SACSettings": "settings",
+    "Settings": "settings",
+    "TrainingInterruptedError": "training",
+    "build": "run",
+    "export": "snapshot",
+    "read_log": "log",
+    "specify": "run",
+    "train": "training",
+}
 __all__ = [
     "AGENTS",
     "COLUMNS",
@@ -22,7 +48,6 @@ __all__ = [
     "REDQ",
     "PPOPolicy",
     "PPOSettings",
-    "REDQPolicy",
     "REDQSettings",
     "Run",
     "SACPolicy",
@@ -35,3 +60,9 @@ __all__ = [
     "specify",
     "train",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"tightrope.agents.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'tightrope.agents' has no attribute {name!r}")

@@ -12,11 +12,12 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
+from scipy import signal
 
 from tightrope.errors import InputError
 from tightrope.seeds import RunStream, run_seed
 
-__all__ = ["Experience", "failures"]
+__all__ = ["Experience", "failures", "following_returns"]
 
 
 @contextlib.contextmanager
@@ -27,6 +28,12 @@ def failures(where: str) -> Iterator[None]:
     except Exception as error:
         line = f"{type(error).__name__}: {' '.join(str(error).split())}"
         raise InputError(f"the environment failed at {where}: {line}") from error
+
+
+def following_returns(rewards: list[float], gamma: float) -> NDArray[np.float64]:
+    """(steps,) the discounted return that follows each step of one episode."""
+    backwards = signal.lfilter([1.0], [1.0, -gamma], rewards[::-1])
+    return np.asarray(backwards[::-1])
 
 
 class Experience(gym.Wrapper):
@@ -99,10 +106,11 @@ class Experience(gym.Wrapper):
 
     def _finish(self) -> None:
         self.episodes += 1
-        future = 0.0
-        for reward in reversed(self._rewards):
-            future = reward + self.gamma * future
-            self.low, self.high = min(self.low, future), max(self.high, future)
+        futures = following_returns(self._rewards, self.gamma)
+        self.low, self.high = (
+            min(self.low, float(futures.min())),
+            max(self.high, float(futures.max())),
+        )
         rows = np.reshape(self._observations, (len(self._rewards), -1)).astype(np.float64)
         mean, both = rows.mean(axis=0), self.count + len(rows)  # merged as by Chan et al. (1979)
         shift = mean - self.mean

@@ -43,7 +43,7 @@ def claim(folder: Path, run: Run) -> Iterator[None]:
         else:
             text = json.dumps(wanted, indent=2) + "\n"
             replace_atomically(path, lambda temporary: _write(temporary, text))
-        names = ("run.json", "log.csv", "checkpoint.pt", *run.levels)
+        names = ("run.json", "log.csv", "checkpoint.pt", "finished", *run.levels)
         for left in (path for name in names for path in folder.glob(f".{name}.*")):
             # of a process that was killed while writing
             shutil.rmtree(left) if left.is_dir() else left.unlink()

@@ -13,7 +13,7 @@ __all__ = ["COLUMNS", "Log", "read_log"]
 
 COLUMNS = (
     *("step", "seconds", "episodes", "train_return", "train_length"),
-    *("eval_return", "eval_deviation", "eval_length"),
+    *("eval_return", "eval_deviation", "eval_length", "eval_value", "eval_discounted"),
     *("critic_loss", "actor_loss", "temperature", "entropy"),
 )
 

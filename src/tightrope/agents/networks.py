@@ -22,11 +22,16 @@ class CReLU(nn.Module):
         return torch.cat((functional.relu(inputs), functional.relu(-inputs)), dim=-1)
 
 
-def hidden_layers(inputs: int, widths: Sequence[int]) -> nn.Sequential:
-    """Linear, layer norm and CReLU for each width; the output is twice the last width."""
+def hidden_layers(inputs: int, widths: Sequence[int], *, learned_norm: bool) -> nn.Sequential:
+    """Linear, layer norm and CReLU for each width; the output is twice the last width.
+
+    The scale and shift of a layer norm that is not learned stay 1 and 0, but are there, so that
+    all our networks are read in one way.
+    """
     layers: list[nn.Module] = []
     for width in widths:
-        layers += [nn.Linear(inputs, width), nn.LayerNorm(width), CReLU()]
+        norm = nn.LayerNorm(width).requires_grad_(learned_norm)
+        layers += [nn.Linear(inputs, width), norm, CReLU()]
         inputs = 2 * width
     return nn.Sequential(*layers)
 
@@ -41,18 +46,31 @@ class EnsembleLinear(nn.Module):
         self.bias = nn.Parameter(torch.empty(members, 1, outputs).uniform_(-limit, limit))
 
     def forward(self, inputs: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        """(members, batch, inputs) to (members, batch, outputs), with these weights."""
+        """(members, batch, inputs) or (batch, inputs) to (members, batch, outputs).
+
+        The three shapes of product that a critic needs are computed in three ways: inputs shared
+        by all members are one wide product, a single output is a sum that a compiler fuses with
+        what comes before it, and the rest is batched.
+        """
+        if inputs.dim() == 2:
+            wide = weight.transpose(0, 1).flatten(1)  # (inputs, members * outputs)
+            each = (inputs @ wide).reshape(len(inputs), len(weight), -1).transpose(0, 1)
+            return each + bias
+        if weight.shape[-1] == 1:
+            return (inputs * weight.transpose(1, 2)).sum(dim=-1, keepdim=True) + bias
         return torch.baddbmm(bias, inputs, weight)
 
 
 class EnsembleNorm(nn.Module):
-    """One layer norm per member, with its own scale and shift."""
+    """One layer norm per member, whose scale and shift are learned or stay 1 and 0."""
 
-    def __init__(self, members: int, width: int) -> None:
+    def __init__(self, members: int, width: int, learned: bool) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.ones(members, 1, width))
-        self.bias = nn.Parameter(torch.zeros(members, 1, width))
+        self.learned = learned
+        self.weight = nn.Parameter(torch.ones(members, 1, width), requires_grad=learned)
+        self.bias = nn.Parameter(torch.zeros(members, 1, width), requires_grad=learned)
 
     def forward(self, inputs: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         """(members, batch, width), normalised over the width."""
-        return torch.addcmul(bias, functional.layer_norm(inputs, inputs.shape[-1:]), weight)
+        normal = functional.layer_norm(inputs, inputs.shape[-1:])
+        return torch.addcmul(bias, normal, weight) if self.learned else normal

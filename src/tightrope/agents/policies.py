@@ -1,15 +1,15 @@
 """Stable-Baselines3's policies with our layers, for SAC, PPO and REDQ.
 
 SB3's `policy_kwargs` cannot say CReLU, which doubles the width that the next layer sees; so each
-policy replaces the networks that SB3 builds. Zips of SAC and PPO carry these classes with them
-(see `export`), so this module and `networks` import nothing else of tightrope.
+policy replaces the networks that SB3 builds. Zips carry these classes with them (see `snapshot`),
+so this module, `networks` and `replay` import nothing else of tightrope.
 """
 
 from typing import Any, cast
 
 import torch
 from gymnasium import spaces
-from stable_baselines3.common.policies import ActorCriticPolicy, BaseModel, ContinuousCritic
+from stable_baselines3.common.policies import ActorCriticPolicy, BaseModel
 from stable_baselines3.common.preprocessing import get_action_dim
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.sac.policies import Actor
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from tightrope.agents.networks import CReLU, EnsembleLinear, EnsembleNorm, hidden_layers
 
-__all__ = ["CriticEnsemble", "PPOPolicy", "REDQPolicy", "SACPolicy"]
+__all__ = ["CriticEnsemble", "PPOPolicy", "SACPolicy"]
 
 HIDDEN = [256, 256]
 
@@ -26,55 +26,14 @@ HIDDEN = [256, 256]
 class LayeredActor(Actor):
     """SAC's squashed Gaussian on our layers."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, learned_norm: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if self.use_sde:
             raise ValueError("expected use_sde=False, found True: these layers do not support it")
         actions = get_action_dim(self.action_space)
-        self.latent_pi = hidden_layers(self.features_dim, self.net_arch)
+        self.latent_pi = hidden_layers(self.features_dim, self.net_arch, learned_norm=learned_norm)
         self.mu = nn.Linear(2 * self.net_arch[-1], actions)
         self.log_std = nn.Linear(2 * self.net_arch[-1], actions)  # type: ignore[assignment]
-
-
-class LayeredCritic(ContinuousCritic):
-    """SAC's action-value networks on our layers."""
-
-    def __init__(self, *args: Any, net_arch: list[int], **kwargs: Any) -> None:
-        super().__init__(*args, net_arch=net_arch, **kwargs)  # type: ignore[misc]
-        inputs = self.features_extractor.features_dim + get_action_dim(self.action_space)
-        for index in range(self.n_critics):
-            layers = hidden_layers(inputs, net_arch)
-            layers.append(nn.Linear(2 * net_arch[-1], 1))
-            self.add_module(f"qf{index}", layers)
-            self.q_networks[index] = layers
-
-
-class SACPolicy(StockSACPolicy):
-    """For SB3's SAC: actor and separate critics on our layers, fused Adam."""
-
-    def __init__(
-        self,
-        observation_space: spaces.Space,
-        action_space: spaces.Box,
-        lr_schedule: Any,
-        net_arch: list[int] | dict[str, list[int]] | None = None,
-        **kwargs: Any,
-    ) -> None:
-        kwargs["optimizer_kwargs"] = {"fused": True, **(kwargs.get("optimizer_kwargs") or {})}
-        arch = HIDDEN if net_arch is None else net_arch
-        super().__init__(observation_space, action_space, lr_schedule, arch, **kwargs)
-
-    def make_actor(self, features_extractor: BaseFeaturesExtractor | None = None) -> Actor:
-        """The actor that SB3's constructor asks for."""
-        kwargs = self._update_features_extractor(self.actor_kwargs, features_extractor)
-        return LayeredActor(**kwargs).to(self.device)
-
-    def make_critic(
-        self, features_extractor: BaseFeaturesExtractor | None = None
-    ) -> ContinuousCritic:
-        """The critics that SB3's constructor asks for, twice: the targets are made the same way."""
-        kwargs = self._update_features_extractor(self.critic_kwargs, features_extractor)
-        return LayeredCritic(**kwargs).to(self.device)
 
 
 class CriticEnsemble(BaseModel):
@@ -88,18 +47,26 @@ class CriticEnsemble(BaseModel):
         features_extractor: BaseFeaturesExtractor,
         features_dim: int,
         n_critics: int,
+        learned_norm: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(observation_space, action_space, features_extractor=features_extractor)
         inputs = features_dim + get_action_dim(action_space)
         layers: list[nn.Module] = []
         for width in net_arch:
-            layers += [EnsembleLinear(n_critics, inputs, width), EnsembleNorm(n_critics, width)]
+            layers.append(EnsembleLinear(n_critics, inputs, width))
+            layers.append(EnsembleNorm(n_critics, width, learned_norm))
             inputs = 2 * width
         self.layers = nn.ModuleList([*layers, EnsembleLinear(n_critics, inputs, 1)])
         self.crelu = CReLU()
 
-    def forward(
+    def forward(self, observations: Tensor, actions: Tensor) -> tuple[Tensor, ...]:
+        """Action values of each member, (batch, 1), as SB3's own SAC expects them."""
+        assert self.features_extractor is not None  # given to the constructor
+        features = self.extract_features(observations, self.features_extractor)
+        return tuple(value.unsqueeze(1) for value in self.values(features, actions))
+
+    def values(
         self,
         observations: Tensor,
         actions: Tensor,
@@ -122,21 +89,38 @@ class CriticEnsemble(BaseModel):
                 weight, bias = weight.detach(), bias.detach()
             if members is not None:
                 weight, bias = weight[members], bias[members]
-            if hidden.dim() == 2:
-                hidden = hidden.expand(len(weight), *hidden.shape)  # (members, batch, inputs)
             hidden = layer(hidden, weight, bias)
             if isinstance(layer, EnsembleNorm):
                 hidden = self.crelu(hidden)
         return hidden.squeeze(-1)
 
 
-class REDQPolicy(SACPolicy):
-    """For REDQ: SAC's actor, and the critics as one ensemble with one fused optimiser."""
+class SACPolicy(StockSACPolicy):
+    """For SAC and REDQ: a squashed Gaussian actor, all critics as one ensemble, fused Adam."""
+
+    def __init__(
+        self,
+        observation_space: spaces.Space,
+        action_space: spaces.Box,
+        lr_schedule: Any,
+        net_arch: list[int] | dict[str, list[int]] | None = None,
+        learned_norm: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        kwargs["optimizer_kwargs"] = {"fused": True, **(kwargs.get("optimizer_kwargs") or {})}
+        arch = HIDDEN if net_arch is None else net_arch
+        self.learned_norm = learned_norm
+        super().__init__(observation_space, action_space, lr_schedule, arch, **kwargs)
+
+    def make_actor(self, features_extractor: BaseFeaturesExtractor | None = None) -> Actor:
+        """The actor that SB3's constructor asks for."""
+        kwargs = self._update_features_extractor(self.actor_kwargs, features_extractor)
+        return LayeredActor(**kwargs, learned_norm=self.learned_norm).to(self.device)
 
     def make_critic(self, features_extractor: BaseFeaturesExtractor | None = None) -> Any:
-        """The ensemble, or its targets."""
+        """The critics that SB3's constructor asks for, twice: the targets are made the same way."""
         kwargs = self._update_features_extractor(self.critic_kwargs, features_extractor)
-        return CriticEnsemble(**kwargs).to(self.device)
+        return CriticEnsemble(**kwargs, learned_norm=self.learned_norm).to(self.device)
 
 
 class LayeredExtractor(nn.Module):
@@ -144,8 +128,8 @@ class LayeredExtractor(nn.Module):
 
     def __init__(self, features: int, policy: list[int], value: list[int]) -> None:
         super().__init__()
-        self.policy_net = hidden_layers(features, policy)
-        self.value_net = hidden_layers(features, value)
+        self.policy_net = hidden_layers(features, policy, learned_norm=True)
+        self.value_net = hidden_layers(features, value, learned_norm=True)
         self.latent_dim_pi, self.latent_dim_vf = 2 * policy[-1], 2 * value[-1]
 
     def forward(self, features: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,14 +1,14 @@
 """REDQ (Chen et al., 2021, "Randomized Ensembled Double Q-Learning") as an SB3 algorithm.
 
 The critics are one batched ensemble. A target is the minimum over a random subset of target
-critics, and only these are evaluated; the actor climbs the mean of all critics. The paper this
-package is built on uses the Huber loss and one update per environment step.
+critics, and only these are evaluated; so is what the actor climbs, unless it climbs the mean of
+all. With two critics, both in the subset, and the squared loss this is SAC, and is used for it.
 """
 
 import math
 import warnings
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, get_args
 
 import torch
 from stable_baselines3 import SAC
@@ -17,36 +17,40 @@ from stable_baselines3.common.utils import polyak_update
 from torch import Tensor
 from torch.nn import functional
 
-from tightrope.agents.policies import CriticEnsemble, REDQPolicy
+from tightrope.agents.policies import CriticEnsemble, SACPolicy
 from tightrope.errors import one_line
 
-__all__ = ["REDQ", "actor_loss", "critic_loss", "draw_members", "squashed_sample"]
+__all__ = ["REDQ", "ActorClimbs", "actor_loss", "critic_loss", "draw_members", "squashed_sample"]
+
+ActorClimbs = Literal["minimum", "mean"]
 
 
 class REDQ(SAC):
     """Soft actor-critic with an ensemble of critics and randomised targets.
 
     Args:
-        policy: :class:`REDQPolicy`, or its name in `policy_aliases`.
+        policy: :class:`SACPolicy`, or its name in `policy_aliases`.
         env: an environment with continuous, bounded actions.
         critics: size of the ensemble.
         subset: how many target critics, drawn without replacement, the minimum is taken over.
-        huber: error beyond which the critics' loss is linear; a huge one gives the squared loss.
+        huber: error beyond which the critics' loss is linear; infinity gives the squared loss.
+        actor_climbs: the minimum of a subset of critics drawn for it, or the mean of all.
         compile: run the two losses through torch.compile; falls back with a warning.
         kwargs: as for SB3's SAC; `gradient_steps` is the replay ratio.
     """
 
-    policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"MlpPolicy": REDQPolicy}
+    policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"MlpPolicy": SACPolicy}
     critic: CriticEnsemble  # type: ignore[assignment]
     critic_target: CriticEnsemble  # type: ignore[assignment]
 
     def __init__(
         self,
-        policy: str | type[REDQPolicy],
+        policy: str | type[SACPolicy],
         env: Any,
         critics: int = 10,
         subset: int = 2,
         huber: float = 1.0,
+        actor_climbs: ActorClimbs = "minimum",
         compile: bool = False,  # noqa: A002
         buffer_size: int = 100_000,
         learning_starts: int = 10_000,
@@ -55,7 +59,10 @@ class REDQ(SAC):
     ) -> None:
         if not 1 <= subset <= critics:
             raise ValueError(f"expected 1 <= subset <= critics, found {subset} and {critics}")
+        if actor_climbs not in get_args(ActorClimbs):
+            raise ValueError(f"expected actor_climbs minimum or mean, found {actor_climbs!r}")
         self.critics, self.subset, self.huber, self.compile = critics, subset, huber, compile
+        self.actor_climbs = actor_climbs
         super().__init__(
             policy,
             env,
@@ -95,6 +102,9 @@ class REDQ(SAC):
         # Drawn outside the losses, so that compiled and plain ones see the same numbers.
         noise = torch.randn((2, *actions.shape), device=self.device)  # (2, batch, actions)
         members = draw_members(self.critics, self.subset, self.device)
+        climbed = None
+        if self.actor_climbs == "minimum":
+            climbed = draw_members(self.critics, self.subset, self.device)
         if self.log_ent_coef is None:
             temperature = self.ent_coef_tensor
         else:
@@ -124,6 +134,8 @@ class REDQ(SAC):
             observations=observations,
             noise=noise[1],
             temperature=temperature,
+            members=climbed,
+            climbs=self.actor_climbs,
         )
         self.actor.optimizer.zero_grad()
         policy_loss.backward()
@@ -164,35 +176,46 @@ def critic_loss(
     rewards: Tensor,
     bootstraps: Tensor,
     noise: Tensor,
-    members: Tensor,
+    members: Tensor | None,
     temperature: Tensor,
-    huber: float = 1.0,
+    huber: float,
 ) -> Tensor:
-    """Sum over the critics of their mean Huber loss to one target.
+    """Sum over the critics of their mean Huber loss (or half squared error) to one target.
 
     Target: reward + bootstrap * (min over the drawn target critics - temperature * log-density).
     """
     with torch.no_grad():
         next_actions, log_prob = squashed_sample(actor, next_observations, noise)
-        lowest = target(next_observations, next_actions, members).amin(dim=0)  # (batch,)
+        each = target.values(next_observations, next_actions, members)  # (members, batch)
+        lowest = each.amin(dim=0)
         goal = rewards + bootstraps * (lowest - temperature * log_prob)
-    values = critic(observations, actions)  # (critics, batch)
-    loss = functional.huber_loss(values, goal.expand_as(values), reduction="none", delta=huber)
+    values = critic.values(observations, actions)  # (critics, batch)
+    if huber == math.inf:  # the squared loss, without arithmetic on infinity
+        loss: Tensor = 0.5 * (values - goal).square()
+    else:
+        loss = functional.huber_loss(values, goal.expand_as(values), reduction="none", delta=huber)
     return loss.mean(dim=1).sum()
 
 
 def actor_loss(
-    critic: CriticEnsemble, actor: Any, observations: Tensor, noise: Tensor, temperature: Tensor
+    critic: CriticEnsemble,
+    actor: Any,
+    observations: Tensor,
+    noise: Tensor,
+    temperature: Tensor,
+    members: Tensor | None,
+    climbs: ActorClimbs,
 ) -> tuple[Tensor, Tensor]:
-    """Mean of temperature * log-density - mean value over all critics; and the log-densities."""
+    """Mean of temperature * log-density - value of the critics drawn; and the log-densities."""
     actions, log_prob = squashed_sample(actor, observations, noise)
-    values = critic(observations, actions, frozen=True).mean(dim=0)  # (batch,)
+    each = critic.values(observations, actions, members, frozen=True)  # (members, batch)
+    values = each.amin(dim=0) if climbs == "minimum" else each.mean(dim=0)
     return (temperature * log_prob - values).mean(), log_prob.detach()
 
 
-def draw_members(critics: int, subset: int, device: Any = None) -> Tensor:
-    """Indices of `subset` different critics, every subset equally likely."""
-    return torch.randperm(critics, device=device)[:subset]
+def draw_members(critics: int, subset: int, device: Any = None) -> Tensor | None:
+    """Indices of `subset` different critics, every subset equally likely; None for all of them."""
+    return None if subset == critics else torch.randperm(critics, device=device)[:subset]
 
 
 class _Losses:

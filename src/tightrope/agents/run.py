@@ -1,24 +1,28 @@
 """What is trained: a specification that a folder is begun with, and the agent built from it."""
 
 import dataclasses
+import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from gymnasium import spaces
-from stable_baselines3 import PPO, SAC
+from stable_baselines3 import PPO
 from stable_baselines3.common.base_class import BaseAlgorithm
 
 from tightrope.agents.experience import Experience
-from tightrope.agents.policies import PPOPolicy, REDQPolicy, SACPolicy
+from tightrope.agents.policies import PPOPolicy, SACPolicy
 from tightrope.agents.redq import REDQ
+from tightrope.agents.replay import CompactReplayBuffer
 from tightrope.agents.settings import (
     LEVELS,
     PPOSettings,
     REDQSettings,
     SACSettings,
     Settings,
+    is_whole,
     settings,
 )
+from tightrope.devices import resolve_device
 from tightrope.environments import Recipe, recipe
 from tightrope.errors import InputError
 from tightrope.versions import library_versions
@@ -27,7 +31,7 @@ __all__ = ["RUN_FORMAT", "Compile", "Run", "build", "specify"]
 
 Compile = Literal["auto", "always", "never"]
 
-RUN_FORMAT = "tightrope.run/1"
+RUN_FORMAT = "tightrope.run/2"
 _COMPILE_FROM = 20_000  # updates from which compiling pays for itself (benchmarks/README.md)
 _EVALUATIONS = 50  # in a whole run
 
@@ -43,9 +47,10 @@ class Run:
         steps: environment steps in all.
         levels: names of snapshots and the steps at which they are taken.
         seed: root of all randomness.
-        compile: whether REDQ's losses are compiled.
+        compile: whether the losses of REDQ or SAC are compiled.
         evaluate_every: steps between two evaluations.
         evaluation_episodes: deterministic episodes in each.
+        device: that it is trained on.
     """
 
     agent: str
@@ -57,10 +62,12 @@ class Run:
     compile: bool
     evaluate_every: int
     evaluation_episodes: int
+    device: str
 
     def to_json(self) -> dict[str, Any]:
         """As JSON, with the versions that a checkpoint depends on."""
-        return {"format": RUN_FORMAT, **dataclasses.asdict(self), "versions": library_versions()}
+        content = {**dataclasses.asdict(self), "settings": self.settings.to_json()}
+        return {"format": RUN_FORMAT, **content, "versions": library_versions()}
 
 
 def specify(
@@ -73,9 +80,23 @@ def specify(
     compile: Compile = "auto",  # noqa: A002
     evaluate_every: int | None = None,
     evaluation_episodes: int = 10,
+    device: str = "auto",
     **overrides: Any,
 ) -> Run:
-    """A checked specification; what is not given is the preset `paper`.
+    """A checked specification; what is not given is the paper's.
+
+    Args:
+        agent: redq, sac or ppo.
+        env: id of the environment, or its recipe.
+        steps: environment steps; by default those of the paper's expert.
+        levels: steps at which starter, intermediate and expert are frozen, as far as they are
+            reached.
+        seed: root of all randomness.
+        compile: losses of REDQ and SAC; auto: if there are enough updates to make up for it.
+        evaluate_every: steps between two evaluations; by default a fiftieth of the run.
+        evaluation_episodes: deterministic episodes in each.
+        device: cpu, cuda or such as cuda:1; auto: cuda if there is one.
+        overrides: settings of the agent.
 
     Raises:
         InputError: a value is outside its set.
@@ -86,15 +107,20 @@ def specify(
         if not 0 < levels[0] < levels[1] < levels[2]:
             raise InputError(f"`levels` must be three rising numbers of steps, found {levels}")
         names = dict(zip(names, levels, strict=True))
-    total = names["expert"] if steps is None else steps
+    total = LEVELS[agent]["expert"] if steps is None else steps
     every = max(total // _EVALUATIONS, 1) if evaluate_every is None else evaluate_every
     least = {"steps": (total, 1), "seed": (seed, 0), "evaluate_every": (every, 1)}
     for name, (value, smallest) in {
         **least,
         "evaluation_episodes": (evaluation_episodes, 1),
     }.items():
+        if not is_whole(value):
+            raise InputError(f"`{name}` must be a whole number, found {value!r}")
         if value < smallest:
             raise InputError(f"`{name}` must be at least {smallest}, found {value!r}")
+    total, seed, every = int(total), int(seed), int(every)  # NumPy's too
+    if compile not in get_args(Compile):
+        raise InputError(f"`compile` must be among auto, always, never, found {compile!r}")
     if seed >= 2**32:
         raise InputError(f"`seed` must be below 2**32, found {seed!r}")
     if isinstance(chosen, SACSettings) and total <= chosen.warmup:
@@ -106,11 +132,11 @@ def specify(
     if total not in reached.values():
         reached["final"] = total
     compiled = False
-    if isinstance(chosen, REDQSettings):
+    if isinstance(chosen, SACSettings):
         updates = (total - chosen.warmup) * chosen.replay_ratio
         compiled = compile == "always" or (compile == "auto" and updates >= _COMPILE_FROM)
     elif compile == "always":
-        raise InputError(f"`compile` always is for redq, found {agent}: that is SB3's own code")
+        raise InputError(f"`compile` always is for redq and sac, found {agent}: that is SB3's code")
     return Run(
         agent=agent,
         environment=recipe(env),
@@ -121,6 +147,7 @@ def specify(
         compile=compiled,
         evaluate_every=every,
         evaluation_episodes=evaluation_episodes,
+        device=resolve_device(device),
     )
 
 
@@ -151,21 +178,22 @@ def build(run: Run) -> tuple[BaseAlgorithm, Experience]:
         "gamma": chosen.gamma,
         "policy_kwargs": {"net_arch": list(chosen.hidden)},
         "seed": run.seed,
-        "device": "cpu",
+        "device": run.device,
     }
     if isinstance(chosen, SACSettings):
         shared |= {
             "tau": chosen.tau,
             "buffer_size": chosen.buffer,
+            "replay_buffer_class": CompactReplayBuffer,
             "learning_starts": chosen.warmup,
             "gradient_steps": chosen.replay_ratio,
         }
-    if isinstance(chosen, REDQSettings):
-        shared |= {"critics": chosen.critics, "subset": chosen.subset}
-        shared |= {"huber": chosen.huber, "compile": run.compile}
-        return REDQ(REDQPolicy, experience, **shared), experience
-    if isinstance(chosen, SACSettings):
-        return SAC(SACPolicy, experience, **shared), experience
+        shared["policy_kwargs"]["learned_norm"] = chosen.learned_norm
+        own: dict[str, Any] = {"critics": 2, "subset": 2, "huber": math.inf}
+        if isinstance(chosen, REDQSettings):
+            own = {"critics": chosen.critics, "subset": chosen.subset, "huber": chosen.huber}
+            own["actor_climbs"] = chosen.actor_climbs
+        return REDQ(SACPolicy, experience, compile=run.compile, **own, **shared), experience
     assert isinstance(chosen, PPOSettings)
     if chosen.batch < 2 or chosen.rollout % chosen.batch:
         raise InputError(

@@ -15,7 +15,7 @@ import sys
 import traceback
 import types
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from math import inf
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
@@ -24,6 +24,7 @@ from tightrope.errors import InputError, one_line
 
 __all__ = ["VERBS", "main"]
 
+_HELP = ("--help", "-h")
 DONE, SAID_NO, WRONG_INPUT, INTERNAL, INTERRUPTED = 0, 1, 2, 70, 130
 
 # The module of each verb has a class of the same name, capitalised.
@@ -70,57 +71,96 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _answer(arguments: list[str], shown: dict[str, str]) -> int:
     """Run the verb, or show help; `shown` receives how the verb's options are written."""
-    verb = _verb(arguments)
+    verb, name, rest = _verb(arguments)
     if verb is None:
         return DONE
-    shown |= {name: flag for name, (flag, _) in _options(verb).items()}
-    parsed = _parse(verb, arguments)
+    shown |= {option: flag for option, (flag, _) in _options(verb).items()}
+    parsed = _parse(verb, name, rest)
     return DONE if parsed is None else int(parsed.run())
 
 
-def _verb(arguments: list[str]) -> Any:
-    """The class of the verb that the arguments name; None if help or the version was asked for."""
-    first = arguments[0] if arguments else "--help"
-    if first in ("--help", "-h"):
-        width = max(map(len, VERBS))
-        print("usage: tightrope VERB ...\n")
-        print("Tight, honest risk certificates for reinforcement-learning policies.\n")
-        for name, words in VERBS.items():
-            print(f"  {name:<{width}}  {words}")
-        print("\ntightrope VERB --help shows the options of a verb; tightrope --version")
-        return None
+def _verb(arguments: list[str]) -> tuple[Any, str, list[str]]:
+    """The class that the first words name, these words, and the others.
+
+    There is none if help on the words themselves, or the version, was asked for.
+    """
+    first, *rest = arguments or ["--help"]
     if first == "--version":
         from tightrope import __version__
 
         print(f"tightrope {__version__}")
-        return None
-    if first not in VERBS:
-        near = difflib.get_close_matches(first, VERBS, n=1)
-        hint = f"did you mean {near[0]}?" if near else "run tightrope --help"
-        raise InputError(f"expected a verb among {', '.join(VERBS)}, found {first!r}: {hint}")
-    return getattr(importlib.import_module(f"tightrope.cli.{first}"), first.capitalize())
+        return None, "", []
+    if first in _HELP:
+        about = "Tight, honest risk certificates for reinforcement-learning policies."
+        _list("tightrope VERB", about, VERBS, "a verb; tightrope --version")
+        return None, "", []
+    _require_listed("verb", first, VERBS, "tightrope")
+    verb = getattr(importlib.import_module(f"tightrope.cli.{first}"), first.capitalize())
+    kinds = getattr(verb, "kinds", None)  # of train: a command for each agent
+    if kinds is None:
+        return verb, first, rest
+    if rest and rest[0] in _HELP:
+        listed = {kind: _first_line(kinds[kind]) for kind in kinds}
+        _list(f"tightrope {first} AGENT", _first_line(verb), listed, "an agent")
+        return None, "", []
+    _require_listed("agent", rest[0] if rest else None, kinds, f"tightrope {first}")
+    return kinds[rest[0]], f"{first} {rest[0]}", rest[1:]
 
 
-def _parse(verb: Any, arguments: list[str]) -> Any:
+def _list(usage: str, about: str, listed: Mapping[str, str], what: str) -> None:
+    """Help on the words to choose from."""
+    width = max(map(len, listed))
+    print(f"usage: {usage} ...\n\n{about}\n")
+    for name, words in listed.items():
+        print(f"  {name:<{width}}  {words}")
+    print(f"\n{usage} --help shows the options of {what}")
+
+
+def _require_listed(what: str, word: str | None, listed: Collection[str], command: str) -> None:
+    if word in listed:
+        return
+    near = difflib.get_close_matches(word or "", listed, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"run {command} --help"
+    among, found = ", ".join(listed), "none" if word is None else repr(word)
+    article = "an" if what[0] in "aeiou" else "a"
+    raise InputError(f"expected {article} {what} among {among}, found {found}: {hint}")
+
+
+def _first_line(kind: Any) -> str:
+    return str(kind.__doc__).partition("\n")[0]
+
+
+def _parse(verb: Any, name: str, arguments: list[str]) -> Any:
     """The verb with its options, None if help was shown; raises InputError in one line."""
     import tyro
 
-    name, *rest = arguments
     words = io.StringIO()
     try:
         with contextlib.redirect_stderr(words):
             return tyro.cli(
                 verb,
                 prog=f"tightrope {name}",
-                args=_whole_numbers(verb, rest),
-                config=(tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff),
+                args=_whole_numbers(verb, arguments),
+                config=(tyro.conf.OmitArgPrefixes,),
             )
     except SystemExit as stop:
         if stop.code in (0, None):
             return None
-        flags = [flag for flag, _ in _options(verb).values() if flag.startswith("--")]
-        said = in_one_line(words.getvalue(), [*flags, "--help"])
+        said = in_one_line(words.getvalue(), [*_flags(verb), "--help"], _elsewhere(verb))
         raise InputError(f"{said}: run tightrope {name} --help") from None
+
+
+def _flags(verb: Any) -> list[str]:
+    return [flag for flag, _ in _options(verb).values() if flag.startswith("--")]
+
+
+def _elsewhere(verb: Any) -> dict[str, list[str]]:
+    """Flags that the verb has not, and which of its siblings have them."""
+    found: dict[str, list[str]] = {}
+    for name, kind in getattr(verb, "kinds", {}).items():
+        for flag in set(_flags(kind)) - set(_flags(verb)):
+            found.setdefault(flag, []).append(name)
+    return found
 
 
 def _options(verb: Any) -> dict[str, tuple[str, Any]]:
@@ -128,7 +168,8 @@ def _options(verb: Any) -> dict[str, tuple[str, Any]]:
     from tyro.conf import Positional
 
     found: dict[str, tuple[str, Any]] = {}
-    for name, kind in get_type_hints(verb, include_extras=True).items():
+    hints = get_type_hints(verb, include_extras=True)
+    for name, kind in ((entry.name, hints[entry.name]) for entry in dataclasses.fields(verb)):
         bare, *notes = get_args(kind) if get_origin(kind) is Annotated else (kind,)
         if dataclasses.is_dataclass(bare):
             found |= _options(bare)

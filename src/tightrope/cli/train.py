@@ -1,96 +1,60 @@
-"""tightrope train: step i, resumable."""
+"""tightrope train AGENT: step i, resumable; a command for each agent, made from its settings."""
 
-from dataclasses import dataclass
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import tyro
-from tyro.conf import Positional
+
+from tightrope.agents.settings import AGENTS, LEVELS, THREADS, SACSettings, Settings
 
 __all__ = ["Train"]
 
-Preset = Literal["preset"]
 Auto = Literal["auto"]
-_LEFT = ("preset", "auto")  # to the library
+All = Literal["all"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Train:
-    """Train an agent as the paper does; the same command resumes an interrupted run.
+    """Train an agent as the paper does; the same command resumes an interrupted run."""
 
-    Settings are the preset's for that agent; those of another agent are refused.
-    """
+    kinds: ClassVar[Mapping[str, type["Train"]]]
+    agent: ClassVar[str]
 
-    agent: Annotated[Positional[str], tyro.conf.arg(metavar="AGENT")]
-    """redq, sac or ppo."""
-    env: str
+    env: Annotated[str, tyro.conf.arg(metavar="ID")]
     """Id of the environment, as for collect."""
     out: Path
-    """Folder of the run: snapshots, log.csv, TensorBoard's files and, until the end, a
-    checkpoint."""
-    preset: Literal["paper"] = "paper"
-    """Where steps, levels and settings come from."""
-    steps: int | Preset = "preset"
-    """Environment steps; preset: until the expert is frozen."""
-    levels: tuple[int, int, int] | Preset = "preset"
-    """Steps at which starter, intermediate and expert are frozen."""
+    """Folder of the run: snapshots, log.csv, TensorBoard's files, a checkpoint until the end."""
+    steps: int
+    """Environment steps."""
+    levels: tuple[int, int, int]
+    """Steps at which starter, intermediate and expert are frozen, as far as they are reached."""
     seed: int = 0
     """Root of all randomness."""
-    warmup: int | Preset = "preset"
-    """redq, sac: steps with random actions before the first update."""
-    gamma: float | Preset = "preset"
-    """Discount factor."""
-    hidden: tuple[int, ...] | Preset = "preset"
-    """Widths of the hidden layers."""
-    learning_rate: float | Preset = "preset"
-    """Of Adam."""
-    batch: int | Preset = "preset"
-    """Transitions in a mini-batch."""
-    tau: float | Preset = "preset"
-    """redq, sac: share of the new weights in each soft update of the targets."""
-    buffer: int | Preset = "preset"
-    """redq, sac: transitions that the replay buffer holds."""
-    replay_ratio: int | Preset = "preset"
-    """redq, sac: updates per environment step."""
-    critics: int | Preset = "preset"
-    """redq: size of the ensemble."""
-    subset: int | Preset = "preset"
-    """redq: target critics drawn for each update."""
-    huber: float | Preset = "preset"
-    """redq: error beyond which the critics' loss is linear instead of square."""
-    rollout: int | Preset = "preset"
-    """ppo: steps between two rounds of updates."""
-    epochs: int | Preset = "preset"
-    """ppo: passes over these steps."""
-    gae_lambda: float | Preset = "preset"
-    """ppo: of generalised advantage estimation."""
-    clip: float | Preset = "preset"
-    """ppo: range of the clipped surrogate."""
-    entropy_weight: float | Preset = "preset"
-    """ppo: of the entropy in the loss."""
-    value_weight: float | Preset = "preset"
-    """ppo: of the critic's error in the loss."""
-    gradient_norm: float | Preset = "preset"
-    """ppo: largest norm of a gradient."""
-    compile: Literal["auto", "always", "never"] = "auto"
-    """redq: torch.compile; auto for long runs."""
-    threads: int | Auto = "auto"
-    """Threads of torch; auto: all cores for redq, one for the others."""
+    device: Annotated[str, tyro.conf.arg(metavar="{auto,cpu,cuda,cuda:N}")] = "auto"
+    """What torch computes on; auto: cuda if there is one."""
+    threads: int | All
+    """Threads of torch; all: one per core."""
     checkpoint_every: int = 10_000
     """Steps after which a checkpoint is due; redq and sac write it at the end of the episode."""
     evaluate_every: int | Auto = "auto"
     """Steps between evaluations; auto: a fiftieth of the run."""
     evaluation_episodes: int = 10
     """Deterministic episodes in each evaluation."""
+    settings: Settings
+    """Of this agent; the defaults are the paper's."""
 
     def run(self) -> int:
         """Train, or resume."""
         from tightrope.agents import train
 
-        given = {name: value for name, value in vars(self).items() if value not in _LEFT}
-        for name in ("agent", "env", "out", "preset"):  # there is one preset
-            given.pop(name, None)
-        snapshots = train(self.agent, self.env, self.out, progress=True, **given)
+        given: dict[str, Any] = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        given |= vars(given.pop("settings"))
+        if given["evaluate_every"] == "auto":
+            given["evaluate_every"] = None
+        snapshots = train(self.agent, given.pop("env"), given.pop("out"), progress=True, **given)
         for name, folder in snapshots.items():
             print(f"{name}: {folder}")
         last = list(snapshots.values())[-1]
@@ -98,3 +62,31 @@ class Train:
         named = f" --env {self.env}" if ":" in self.env else ""
         print(f"certify the last with: tightrope certify {last}{named}")
         return 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Compiled(Train):
+    compile: Literal["auto", "always", "never"] = "auto"
+    """Run the losses through torch.compile; auto: for runs long enough to make up for it."""
+
+
+def _command(agent: str) -> type[Train]:
+    """The command with what is that agent's own: settings, and defaults of the shared options."""
+    kind, levels = AGENTS[agent], LEVELS[agent]
+    own = [
+        ("steps", int, levels["expert"]),
+        ("levels", tuple[int, int, int], tuple(levels.values())),
+        ("threads", int | All, THREADS[agent]),
+        ("settings", kind, field(default_factory=kind)),
+    ]
+    return make_dataclass(
+        f"Train{agent.upper()}",
+        own,
+        bases=(_Compiled,) if issubclass(kind, SACSettings) else (Train,),
+        namespace={"agent": agent, "__doc__": kind.__doc__, "__module__": __name__},
+        frozen=True,
+        kw_only=True,
+    )
+
+
+Train.kinds = {agent: _command(agent) for agent in AGENTS}

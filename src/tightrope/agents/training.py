@@ -5,10 +5,11 @@ own; so a resumed run is the run that was interrupted, bit for bit. PPO updates 
 episodes; a resumed PPO run begins a new episode there.
 """
 
+import math
 import time
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -17,21 +18,29 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
-from tightrope.agents.checkpoint import load_checkpoint, restore, save_checkpoint
-from tightrope.agents.experience import Experience, failures
-from tightrope.agents.export import export
+from tightrope.agents.checkpoint import (
+    delete_checkpoint,
+    load_checkpoint,
+    restore,
+    save_checkpoint,
+)
+from tightrope.agents.evaluation import evaluate
+from tightrope.agents.experience import Experience
 from tightrope.agents.folder import claim
 from tightrope.agents.log import Log
 from tightrope.agents.run import Run, build, specify
+from tightrope.agents.segments import Segment
+from tightrope.agents.settings import THREADS
+from tightrope.agents.snapshot import export
 from tightrope.environments import Recipe
 from tightrope.errors import InputError
 from tightrope.files import replace_atomically
 from tightrope.progress import progress_bar
-from tightrope.seeds import RunStream, run_seed
 
-__all__ = ["TrainingInterruptedError", "evaluate", "train"]
+__all__ = ["TrainingInterruptedError", "train"]
 
 _ROWS = 200  # of the log in a whole run
+_ALL_THREADS = torch.get_num_threads()  # what torch begins with: one per core, or OMP_NUM_THREADS
 # Names that SB3's agents give to what the log has columns for.
 _NAMES = {
     "critic_loss": ("train/critic_loss", "train/value_loss"),
@@ -57,7 +66,7 @@ def train(
     env: str | Recipe,
     out: str | Path,
     *,
-    threads: int | None = None,
+    threads: int | Literal["all"] | None = None,
     checkpoint_every: int = 10_000,
     progress: bool = False,
     **options: Any,
@@ -68,7 +77,8 @@ def train(
         agent: redq, sac or ppo.
         env: id of the environment.
         out: folder of the run.
-        threads: of torch; by default all cores for REDQ, one for the small networks of the others.
+        threads: of torch; by default all cores for REDQ, one for the small networks of the others
+            (`THREADS`).
         checkpoint_every: steps after which a checkpoint is due; off-policy agents write it at the
             end of the episode, unless that takes as many steps again.
         progress: show a bar on standard error.
@@ -79,11 +89,11 @@ def train(
         TrainingInterruptedError: by Ctrl-C.
     """
     run = specify(agent, env, **options)
+    threads = THREADS[agent] if threads is None else threads
     for name, value in (("threads", threads), ("checkpoint_every", checkpoint_every)):
-        if value is not None and value < 1:
+        if value != "all" and value < 1:
             raise InputError(f"`{name}` must be at least 1, found {value!r}")
-    if threads is not None or agent != "redq":
-        torch.set_num_threads(threads or 1)
+    torch.set_num_threads(_ALL_THREADS if threads == "all" else threads)
     model, experience = build(run)
     with claim(Path(out), run):
         return _Training(run, Path(out), model, experience, checkpoint_every).go(progress)
@@ -103,6 +113,7 @@ class _Training:
         self.run, self.folder, self.model, self.experience = run, folder, model, experience
         self.snapshots = {name: folder / name for name in run.levels}
         self.checkpoint, self.checkpoint_every = folder / "checkpoint.pt", checkpoint_every
+        self.segments: tuple[Segment, ...] = ()  # of the checkpoint
         self.finished = folder / "finished"
         self.row_every = max(run.steps // _ROWS, 1)
         self.saved = self.tried = self.previous = 0  # steps: checkpoint written, tried, last visit
@@ -112,9 +123,12 @@ class _Training:
         """Train to the end."""
         run, model = self.run, self.model
         if self.finished.is_file():
+            delete_checkpoint(self.checkpoint)
             return self._found()
         if self.checkpoint.is_file():
             self._resume()
+        else:
+            delete_checkpoint(self.checkpoint)  # segments that a kill left before the first one
         # Snapshots of steps that are about to be taken again are replaced when it is their turn.
         self.taken = {name for name, at in run.levels.items() if at <= self.saved}
         self.begun = time.monotonic()
@@ -142,7 +156,7 @@ class _Training:
             finally:
                 self.log.close()
         replace_atomically(self.finished, lambda temporary: None)
-        self.checkpoint.unlink(missing_ok=True)
+        delete_checkpoint(self.checkpoint)
         return self.snapshots
 
     def _found(self) -> dict[str, Path]:
@@ -157,7 +171,7 @@ class _Training:
 
     def _resume(self) -> None:
         content = load_checkpoint(self.checkpoint)
-        restore(content, self.model, self.experience)
+        self.segments = restore(self.checkpoint, content, self.model, self.experience)
         self.saved = self.tried = self.previous = self.model.num_timesteps
         self.earlier = content["seconds"]
 
@@ -205,11 +219,18 @@ class _Training:
         for column, names in _NAMES.items():
             row[column] = next((values[name] for name in names if name in values), None)
         if evaluated:
-            returns, lengths = evaluate(
-                self.model, self.run.environment, self.run.evaluation_episodes, self.run.seed
+            run = self.run
+            seen = evaluate(
+                self.model,
+                run.environment,
+                episodes=run.evaluation_episodes,
+                gamma=run.settings.gamma,
+                seed=run.seed,
             )
-            row |= {"eval_return": np.mean(returns), "eval_deviation": np.std(returns)}
-            row["eval_length"] = np.mean(lengths)
+            row |= {"eval_return": np.mean(seen.returns), "eval_deviation": np.std(seen.returns)}
+            row["eval_length"] = np.mean(seen.lengths)
+            if not math.isnan(seen.value):
+                row |= {"eval_value": seen.value, "eval_discounted": seen.discounted}
         return row
 
     def _require_finite(self, step: int) -> None:
@@ -232,7 +253,9 @@ class _Training:
     def _save(self, step: int) -> None:
         self.tried = step
         try:
-            save_checkpoint(self.checkpoint, self.model, self.experience, self._seconds())
+            self.segments = save_checkpoint(
+                self.checkpoint, self.model, self.experience, self._seconds(), self.segments
+            )
             self.saved = step
         except InputError as error:  # a full disk, most likely
             stands = f"the one of step {self.saved:,} stands" if self.saved else "there is none yet"
@@ -251,25 +274,3 @@ class _BetweenUpdates(BaseCallback):
 
     def _on_step(self) -> bool:
         return True
-
-
-def evaluate(
-    model: BaseAlgorithm, recipe: Recipe, episodes: int, seed: int
-) -> tuple[list[float], list[int]]:
-    """Undiscounted returns and lengths of deterministic episodes, always from the same seeds."""
-    env = recipe.make()
-    returns, lengths = [], []
-    for index in range(episodes):
-        start = run_seed(seed, RunStream.EVALUATION, index)
-        total, length, over = 0.0, 0, False
-        with failures(f"evaluation episode {index}"):
-            observation, _ = env.reset(seed=start)
-        while not over:
-            action, _ = model.predict(observation, deterministic=True)
-            with failures(f"step {length} of evaluation episode {index}"):
-                observation, reward, terminated, truncated, _ = env.step(action)
-            total, length, over = total + float(reward), length + 1, terminated or truncated
-        returns.append(total)
-        lengths.append(length)
-    env.close()
-    return returns, lengths

@@ -2,16 +2,15 @@
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import cloudpickle
 import numpy as np
 from stable_baselines3.common.base_class import BaseAlgorithm
 
-from tightrope.agents import networks, policies
+from tightrope.agents import networks, policies, replay
 from tightrope.agents.experience import Experience
-from tightrope.agents.redq import REDQ
 from tightrope.agents.settings import Settings
 from tightrope.environments import Recipe
 from tightrope.errors import one_line
@@ -20,6 +19,8 @@ from tightrope.policies import MLPPolicy, TrainingRecord, load_policy, save_mlp,
 from tightrope.versions import library_versions
 
 __all__ = ["export"]
+
+_CARRIED = (networks, policies, replay)
 
 
 def export(
@@ -41,7 +42,7 @@ def export(
     """
 
     def fill(new: Path) -> None:
-        with _self_contained(model), (new / "policy.zip").open("wb") as stream:
+        with _self_contained(), (new / "policy.zip").open("wb") as stream:
             try:
                 model.save(stream)
             except RuntimeError as error:  # what torch makes of a full disk
@@ -63,7 +64,7 @@ def export(
             return_high=experience.high,
             observation_mean=experience.mean.astype(np.float32),
             observation_deviation=experience.deviation.astype(np.float32),
-            settings={**asdict(chosen), "hidden": list(chosen.hidden), "seed": seed},
+            settings={**chosen.to_json(), "seed": seed},
             versions=library_versions(),
             digests={file: sha256(new / file) for file in files},
         )
@@ -73,13 +74,12 @@ def export(
 
 
 @contextlib.contextmanager
-def _self_contained(model: BaseAlgorithm) -> Iterator[None]:
-    """SAC and PPO zips carry the classes of their networks: stock SB3 loads them without us."""
-    carried = [] if isinstance(model, REDQ) else [networks, policies]
-    for module in carried:
+def _self_contained() -> Iterator[None]:
+    """The zips carry the classes they name: stock SB3 loads them without us."""
+    for module in _CARRIED:
         cloudpickle.register_pickle_by_value(module)
     try:
         yield
     finally:
-        for module in carried:
+        for module in _CARRIED:
             cloudpickle.unregister_pickle_by_value(module)
