@@ -1,12 +1,14 @@
-"""Milliseconds per REDQ update and PPO steps per second against peers and the limit, in one run.
+"""Milliseconds per REDQ and SAC update and PPO steps per second, against peers and the limit.
 
     python benchmarks/agents.py [--updates 50] [--rounds 7] [--threads 2] [--skip-peers]
 
 An update of REDQ: sample 256 transitions of Hopper-v4's sizes; fit ten critics to the minimum of
 two drawn target critics; improve the actor on the mean of all ten; temperature; soft update of
-the targets. Two hidden layers of 256 with layer norm and CReLU everywhere. The sides: ours plain
-and compiled, SB3's SAC with ten critics, and the REDQ of Tianshou and of TorchRL, each as it comes
-and compiled; the limit is the time of the matrix products alone, at the speed of torch.bmm.
+the targets. Two hidden layers of 256 with learned layer norm and CReLU everywhere. The sides: ours
+plain and compiled, SB3's SAC with ten critics, and the REDQ of Tianshou and of TorchRL, each as it
+comes and compiled; the limit is the time of the matrix products alone, at the speed of torch.bmm.
+Our preset does less (its actor climbs two critics, norms are not learned) and has a line of its
+own, and so has SAC: two critics, in our update and in SB3's (whose norms are learned).
 
 Every side is a process of its own that answers on a pipe, all with the same number of threads;
 they take turns in short rounds, so that a machine whose speed drifts slows all alike, and a side's
@@ -46,6 +48,12 @@ OBSERVATIONS, ACTIONS = 11, 3
 WIDTH, BATCH, CRITICS, SUBSET = 256, 256, 10, 2
 LEARNING_RATE, GAMMA, TAU = 3e-4, 0.99, 0.005
 TRANSITIONS = 20_000
+SHARED: dict[str, Any] = {
+    "buffer_size": TRANSITIONS,
+    "batch_size": BATCH,
+    "seed": 0,
+    "device": "cpu",
+}
 ROLLOUT = 2048  # steps of PPO between two rounds of updates
 WARM_UP = 10  # updates, before the first round
 PEERS = {"tianshou": "2.0.1", "torchrl": "0.14.1"}
@@ -55,15 +63,27 @@ PINNED = ("gymnasium==", "numpy==", "torch==")
 Measure = Callable[[int], float]  # so many units of work to seconds per unit
 
 
-def matrix_flops() -> float:
+@dataclass(frozen=True)
+class Work:
+    """How many critics an update fits, evaluates for its target, and climbs."""
+
+    critics: int
+    subset: int
+    climbed: int
+
+
+EQUAL, PRESET, TWO = Work(10, 2, 10), Work(10, 2, 2), Work(2, 2, 2)
+
+
+def matrix_flops(work: Work) -> float:
     """Floating-point operations of the matrix products without which there is no update.
 
     A layer from i to o units costs 2 * batch * i * o for its outputs, as much for the gradient
     of its weights, and as much for that of its inputs. Critics: outputs and both gradients, but
-    none for the inputs of the first layer. Targets: outputs of the two drawn members. Actor loss:
-    outputs of all critics, no gradient of their weights, and of the first layer's inputs only
-    the actions'. Actor: outputs at the observations, with both gradients, and at the next ones.
-    CReLU doubles what the layer after it sees.
+    none for the inputs of the first layer. Targets: outputs of the drawn members. Actor loss:
+    outputs of the critics it climbs, no gradient of their weights, and of the first layer's inputs
+    only the actions'. Actor: outputs at the observations, with both gradients, and at the next
+    ones. CReLU doubles what the layer after it sees.
     """
 
     def layers(inputs: int, outputs: int) -> tuple[float, float]:
@@ -74,9 +94,9 @@ def matrix_flops() -> float:
     first, critic = layers(OBSERVATIONS + ACTIONS, 1)
     actor_first, actor = layers(OBSERVATIONS, 2 * ACTIONS)
     actions = first * ACTIONS / (OBSERVATIONS + ACTIONS)
-    fit = CRITICS * (critic + critic + critic - first)
-    targets = SUBSET * critic + actor
-    improve = CRITICS * (critic + critic - first + actions)
+    fit = work.critics * (critic + critic + critic - first)
+    targets = work.subset * critic + actor
+    improve = work.climbed * (critic + critic - first + actions)
     return fit + targets + improve + actor + actor + actor - actor_first
 
 
@@ -123,26 +143,45 @@ def sb3_updates(model: Any) -> Measure:
     return functools.partial(seconds_each, train)
 
 
-def ours(compiled: bool) -> Measure:
-    from tightrope.agents import REDQ, REDQPolicy
+def ours(work: Work, *, compiled: bool) -> Measure:
+    from tightrope.agents import REDQ, SACPolicy
+    from tightrope.agents.replay import CompactReplayBuffer
     from tightrope.environments import recipe
 
     # otherwise it would go on without, and we would call plain what we call compiled
     warnings.filterwarnings("error", message="torch.compile failed")
-    env = recipe(ENVIRONMENT).make()
-    settings = {"buffer_size": TRANSITIONS, "batch_size": BATCH, "seed": 0, "device": "cpu"}
-    return sb3_updates(REDQ(REDQPolicy, env, compile=compiled, **settings))
+    own: dict[str, Any] = {"critics": work.critics, "subset": work.subset, "compile": compiled}
+    own["actor_climbs"] = "mean" if work.climbed > work.subset else "minimum"
+    own["policy_kwargs"] = {"learned_norm": work == EQUAL}
+    own["replay_buffer_class"] = CompactReplayBuffer
+    return sb3_updates(REDQ(SACPolicy, recipe(ENVIRONMENT).make(), **own, **SHARED))
 
 
-def sb3_sac() -> Measure:
+def sb3_sac(work: Work) -> Measure:
     from stable_baselines3 import SAC
+    from stable_baselines3.common.policies import ContinuousCritic
 
     from tightrope.agents import SACPolicy
     from tightrope.environments import recipe
 
-    env = recipe(ENVIRONMENT).make()
-    settings = {"buffer_size": TRANSITIONS, "batch_size": BATCH, "seed": 0, "device": "cpu"}
-    return sb3_updates(SAC(SACPolicy, env, policy_kwargs={"n_critics": CRITICS}, **settings))
+    class Separate(ContinuousCritic):
+        """SB3's own critics, one network after the other, with the layers of the others."""
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            for index in range(self.n_critics):
+                layers = hidden_layers(OBSERVATIONS + ACTIONS)
+                network = nn.Sequential(*layers, nn.Linear(2 * WIDTH, 1))
+                self.add_module(f"qf{index}", network)
+                self.q_networks[index] = network
+
+    class Policy(SACPolicy):
+        def make_critic(self, features_extractor: Any = None) -> Any:
+            kwargs = self._update_features_extractor(self.critic_kwargs, features_extractor)
+            return Separate(**kwargs).to(self.device)
+
+    own = {"n_critics": work.critics, "learned_norm": True}
+    return sb3_updates(SAC(Policy, recipe(ENVIRONMENT).make(), policy_kwargs=own, **SHARED))
 
 
 class CReLU(nn.Module):
@@ -338,13 +377,25 @@ class Side:
     build: Callable[[], Measure]
     package: str
     peer: bool = False
+    work: Work = EQUAL
 
 
 SIDES = {
     "bmm": Side("matrix products alone", bmm, "torch"),
-    "compiled": Side("tightrope REDQ, compiled", lambda: ours(True), "tightrope"),
-    "plain": Side("tightrope REDQ", lambda: ours(False), "tightrope"),
-    "sb3": Side("SB3 SAC, ten critics", sb3_sac, "stable-baselines3"),
+    "compiled": Side("tightrope REDQ, compiled", lambda: ours(EQUAL, compiled=True), "tightrope"),
+    "plain": Side("tightrope REDQ", lambda: ours(EQUAL, compiled=False), "tightrope"),
+    "sb3": Side("SB3 SAC, ten critics", lambda: sb3_sac(EQUAL), "stable-baselines3"),
+    "preset": Side(
+        "tightrope REDQ, our preset, compiled",
+        lambda: ours(PRESET, compiled=True),
+        "tightrope",
+        work=PRESET,
+    ),
+    "sac-compiled": Side(
+        "tightrope SAC, compiled", lambda: ours(TWO, compiled=True), "tightrope", work=TWO
+    ),
+    "sac-plain": Side("tightrope SAC", lambda: ours(TWO, compiled=False), "tightrope", work=TWO),
+    "sac-sb3": Side("SB3 SAC", lambda: sb3_sac(TWO), "stable-baselines3", work=TWO),
     "tianshou": Side("Tianshou REDQ", lambda: tianshou(False), "tianshou", peer=True),
     "tianshou-compiled": Side(
         "Tianshou REDQ, compiled", lambda: tianshou(True), "tianshou", peer=True
@@ -403,11 +454,15 @@ class Worker:
             raise UnavailableError(f"{last_words(self.errors.read())} (exit status {status})")
         return json.loads(line)
 
-    def measure(self, count: int) -> float:
-        """Seconds per unit, over so many of them."""
+    def ask(self, count: int) -> None:
+        """Begin so many units."""
         with contextlib.suppress(BrokenPipeError):  # then it does not answer either
             self.process.stdin.write(f"{count}\n")
             self.process.stdin.flush()
+
+    def measure(self, count: int) -> float:
+        """Seconds per unit, over so many of them."""
+        self.ask(count)
         return self.answer()["seconds"]
 
     def close(self) -> None:
@@ -475,7 +530,7 @@ def in_turn(started: dict[str, Worker], rounds: int, count: int) -> dict[str, li
     return seconds
 
 
-def redq_updates(options: argparse.Namespace) -> None:
+def updates(options: argparse.Namespace) -> None:
     keys = [key for key in SIDES if not key.startswith("ppo")]
     if options.skip_peers:
         keys = [key for key in keys if not SIDES[key].peer]
@@ -484,23 +539,40 @@ def redq_updates(options: argparse.Namespace) -> None:
         seconds = in_turn(started, options.rounds, options.updates)
     products = 2 * CRITICS * BATCH * 2 * WIDTH * WIDTH
     speed = products / min(seconds.pop("bmm"))
-    limit = matrix_flops() / speed
+    limits = {key: matrix_flops(SIDES[key].work) / speed for key in seconds}
     times = {key: statistics.median(values) for key, values in seconds.items()}
     effort = f"median of {options.rounds} rounds of {options.updates} updates"
-    print(f"REDQ: {effort}, {options.threads} threads")
-    print(f"  {'':<36}{'ms/update':>10}{'/ compiled':>12}{'/ limit':>10}")
+    print(f"REDQ and SAC: {effort}, {options.threads} threads")
+    print(f"  {'':<48}{'ms/update':>10}{'/ compiled':>12}{'/ limit':>10}")
     reference = times.get("compiled", float("nan"))
-    peers = {key: value for key, value in times.items() if key not in ("compiled", "plain")}
-    times["bmm"] = limit
     for key, value in times.items():
-        ratios = f"{value / reference:12.2f}{value / limit:10.2f}"
-        print(f"  {labels[key]:<36}{value * 1e3:10.2f}{ratios}")
-    print(f"  limit: {matrix_flops() / 1e9:.2f} GFLOP at {speed / 1e9:.0f} GFLOP/s")
-    if peers:
-        fastest = min(peers, key=lambda key: peers[key])
-        ratio = f"{peers[fastest] / reference:.2f} (aim 2.5)"
+        ratio = f"{value / reference:12.2f}" if SIDES[key].work == EQUAL else " " * 12
+        print(f"  {labels[key]:<48}{value * 1e3:10.2f}{ratio}{value / limits[key]:10.2f}")
+    for name, work in (("REDQ", EQUAL), ("our preset", PRESET), ("SAC", TWO)):
+        flops = matrix_flops(work)
+        print(f"  limit of {name}: {flops / 1e9:.2f} GFLOP at {speed / 1e9:.0f} GFLOP/s, ", end="")
+        print(f"{flops / speed * 1e3:.1f} ms")
+    others = [key for key in times if SIDES[key].work == EQUAL and key not in ("compiled", "plain")]
+    if others:
+        fastest = min(others, key=lambda key: times[key])
+        ratio = f"{times[fastest] / reference:.2f} (aim 1.8)"
         print(f"  fastest peer / ours compiled = {ratio}: {labels[fastest]}")
-    print(f"  ours compiled / limit = {reference / limit:.2f} (aim 1.5)")
+    print(f"  ours compiled / limit = {reference / limits['compiled']:.2f} (aim 1.7)")
+
+
+def concurrent_runs(options: argparse.Namespace) -> None:
+    """Updates per second of several runs at once, all together."""
+    print("REDQ, our preset, compiled: updates per second of all runs together")
+    for runs, threads in ((1, options.threads), (1, 1), (2, 1), (2, options.threads), (3, 1)):
+        started = [Worker("preset", Path(sys.executable), threads) for _ in range(runs)]
+        rates = []
+        for _ in range(options.rounds):
+            for worker in started:
+                worker.ask(options.updates)
+            rates.append(sum(1 / worker.answer()["seconds"] for worker in started))
+        for worker in started:
+            worker.close()
+        print(f"  {runs} runs of {threads} threads{statistics.median(rates):10.1f}")
 
 
 def ppo_steps_per_second(options: argparse.Namespace) -> None:
@@ -535,7 +607,8 @@ def main() -> None:
     if options.measure:
         serve(options.measure, options.threads)
         return
-    redq_updates(options)
+    updates(options)
+    concurrent_runs(options)
     ppo_steps_per_second(options)
 
 
