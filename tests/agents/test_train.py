@@ -318,7 +318,7 @@ KILLED = """
 import sys
 from tightrope.agents import train
 train("sac", "InvertedPendulum-v5", sys.argv[1], hidden=(8, 8), batch=16, warmup=40, steps=100_000,
-      evaluation_episodes=1, evaluate_every=1_000_000, checkpoint_every=20)
+      evaluation_episodes=1, evaluate_every=1_000_000, checkpoint_every=20, compile="never")
 """
 
 

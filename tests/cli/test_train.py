@@ -184,7 +184,7 @@ def test_a_module_that_only_the_record_names_is_not_imported(tmp_path, helpers):
 def test_ctrl_c_is_one_line_that_says_where_the_same_command_goes_on(tmp_path, interruptible):
     given = ("--env", "Pendulum-v1", "--out", "run", *SMALL, "--steps", "1e6", "--warmup", "40")
     process = subprocess.Popen(
-        words("train", "sac", *given, "--checkpoint-every", "100"),
+        words("train", "sac", *given, "--checkpoint-every", "100", "--compile", "never"),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
