@@ -129,23 +129,9 @@ def _quantile(
     rank = int(tolerance_rank(_SHARE, n=n, delta=delta)) or n
     share = float(tolerance_share(rank, n=n, delta=delta))
     reached = float(np.sort(values)[n - rank])
-    low, high = data.return_range
-    return Statement(
-        kind="return",
-        quantity=f"{name} of a new episode",
-        unit="episode",
-        direction="at-least",
-        value=(reached - low) / (high - low),
-        value_raw=reached,
-        rms_raw=None,
-        estimate=float(np.quantile(values, 1.0 - share)),
-        share=share,
-        n=n,
-        assumes=INDEPENDENT_EPISODES,
-        confidence=sure.alone,
-        joint_confidence=sure.jointly,
-        note=f"mean of {n} episodes {values.mean():.6g}, smallest {values.min():.6g}",
-    )
+    said = f"mean of {n} episodes {values.mean():.6g}, smallest {values.min():.6g}"
+    estimate = float(np.quantile(values, 1.0 - share))
+    return _at_least(name, reached, n, data, sure, estimate=estimate, share=share, note=said)
 
 
 def _mean(
@@ -160,22 +146,38 @@ def _mean(
     top = max(top, np.nextafter(floor, np.inf))
     scaled = (np.minimum(values, top) - floor) / (top - floor)
     bound = floor + (top - floor) * float(betting_lower(np.clip(scaled, 0.0, 1.0), delta=delta))
+    said = f"no return is below {floor:.6g}, said the user; above {top:.6g} they count as that"
+    estimate = float(values.mean())
+    return _at_least(name, bound, len(values), data, sure, estimate=estimate, share=None, note=said)
+
+
+def _at_least(
+    name: str,
+    reached: float,
+    n: int,
+    data: Data,
+    sure: _Sure,
+    *,
+    estimate: float,
+    share: float | None,
+    note: str,
+) -> Statement:
     low, high = data.return_range
     return Statement(
         kind="return",
         quantity=f"{name} of a new episode",
         unit="episode",
         direction="at-least",
-        value=(bound - low) / (high - low),
-        value_raw=bound,
+        value=(reached - low) / (high - low),
+        value_raw=reached,
         rms_raw=None,
-        estimate=float(values.mean()),
-        share=None,
-        n=len(values),
+        estimate=estimate,
+        share=share,
+        n=n,
         assumes=INDEPENDENT_EPISODES,
         confidence=sure.alone,
         joint_confidence=sure.jointly,
-        note=f"no return is below {floor:.6g}, said the user; above {top:.6g} they count as that",
+        note=note,
     )
 
 
