@@ -13,11 +13,11 @@ import pytest
 import safetensors.numpy
 import torch
 from gymnasium import spaces
+from interruptions import interrupt_at
 from stable_baselines3.common.buffers import ReplayBuffer
 
 from tightrope.agents import TrainingInterruptedError, build, specify, train
 from tightrope.agents.checkpoint import load_checkpoint, restore, save_checkpoint
-from tightrope.agents.experience import Experience
 from tightrope.agents.replay import CompactReplayBuffer
 from tightrope.agents.segments import read_segments, sweep, write_segment
 from tightrope.errors import InputError
@@ -225,18 +225,6 @@ def test_a_kill_between_any_two_operations_loses_nothing(tmp_path, monkeypatch, 
         assert not left
     assert reached > 25  # the ring had wrapped around
     assert not all(list(copy.glob("replay/0-*")) for copy in pictures[-4:])  # and dropped a segment
-
-
-def interrupt_at(monkeypatch, step):
-    plain, count = Experience.step, [0]
-
-    def stepping(self, action):
-        count[0] += 1
-        if count[0] == step:
-            raise KeyboardInterrupt
-        return plain(self, action)
-
-    monkeypatch.setattr(Experience, "step", stepping)
 
 
 @pytest.mark.parametrize("kind", [OSError, KeyboardInterrupt])

@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from interruptions import interrupt_at
 
 from tightrope.agents import COLUMNS, TrainingInterruptedError, read_log, specify, train
 from tightrope.agents import train as train_function
 from tightrope.agents.checkpoint import load_checkpoint
-from tightrope.agents.experience import Experience
 from tightrope.environments import recipe
 from tightrope.errors import InputError
 from tightrope.policies import load_policy, load_record
@@ -35,19 +35,6 @@ def weights(folder):
 
 def same(left, right):
     return all(torch.equal(left[name], right[name]) for name in left)
-
-
-def interrupt_at(monkeypatch, step):
-    """Ctrl-C in the middle of an episode, at that step of the run."""
-    plain, count = Experience.step, [0]
-
-    def stepping(self, action):
-        count[0] += 1
-        if count[0] == step:
-            raise KeyboardInterrupt
-        return plain(self, action)
-
-    monkeypatch.setattr(Experience, "step", stepping)
 
 
 @pytest.mark.parametrize("agent", ["redq", "sac"])
