@@ -85,14 +85,15 @@ class Recipe:
         """
         if set(record) != set(_RECORDED):
             raise InputError(
-                f"expected a recipe with the fields {sorted(_RECORDED)}, found {sorted(record)}"
+                f"expected a recipe with the fields {sorted(_RECORDED)}, found "
+                f"{str(sorted(record))[:200]}"
             )
         kinds = {"id": str, "suite": str, "thin": int, "fixed_length": bool, "seeds": str}
         fits = all(type(record[name]) is kind for name, kind in kinds.items())
         fits = fits and record["suite"] in get_args(Suite) and record["thin"] >= 1
         numbers = [record[name] for name in ("goal_seed", "time_limit")]
         if not fits or not all(number is None or type(number) is int for number in numbers):
-            raise InputError(f"expected a recipe as tightrope writes it, found {record}")
+            raise InputError(f"expected a recipe as tightrope writes it, found {str(record)[:200]}")
         return cls(**record)
 
     def make(self) -> Any:

@@ -22,8 +22,10 @@ __all__ = [
     "load_tensors",
     "refuse_to_overwrite",
     "replace_atomically",
+    "require_plausible",
     "save_tensors",
     "sha256",
+    "sync_folder",
     "tensors_format",
     "write_atomically",
     "write_folder",
@@ -32,6 +34,7 @@ __all__ = [
 T = TypeVar("T")
 
 _KEY = "tightrope"  # of the header among the metadata of a .safetensors file
+_DENSEST = 2000  # deflate packs at most 1,032 bytes into one
 _DTYPES = {
     **{f"F{bits}": f"<f{bits // 8}" for bits in (16, 32, 64)},
     **{f"I{bits}": f"<i{bits // 8}" for bits in (8, 16, 32, 64)},
@@ -49,6 +52,16 @@ class WriteError(InputError):
 
     def __str__(self) -> str:
         return f"cannot write {str(self.path)!r}: {self.reason}"
+
+
+def require_plausible(path: Path, stated: int) -> None:
+    """Raise InputError if a file says that it holds far more bytes than could be packed into it."""
+    size = path.stat().st_size
+    if stated > _DENSEST * size:
+        raise InputError(
+            f"{str(path)!r} is damaged or made to fill the memory: it states {stated:,} bytes of "
+            f"contents in a file of {size:,}"
+        )
 
 
 def refuse_to_overwrite(path: Path) -> None:
@@ -108,9 +121,7 @@ def write_folder(path: Path, fill: Callable[[Path], T], *, replace: bool = False
         try:
             new.mkdir()
             result = fill(new)
-            for entry in new.rglob("*"):
-                if entry.is_file():
-                    _to_disk(entry)
+            sync_folder(new)
             new.chmod(0o755)
             if not replace:
                 refuse_to_overwrite(path)  # the name may have been taken meanwhile
@@ -158,6 +169,13 @@ def _naming(path: Path) -> Iterator[None]:
         told = re.search(r"os error (\d+)", str(error))
         number = getattr(error, "errno", None) or (told and int(told[1]))
         raise WriteError(path, os.strerror(number) if number else one_line(error)) from None
+
+
+def sync_folder(folder: Path) -> None:
+    """Have every file in the folder written to the disk itself."""
+    for entry in folder.rglob("*"):
+        if entry.is_file():
+            _to_disk(entry)
 
 
 def _to_disk(path: Path) -> None:
@@ -220,7 +238,7 @@ def load_tensors(
             f"{str(path)!r} is damaged or no file of tightrope: {one_line(error)}"
         ) from None
     if found != format:
-        other = "none" if found is None else repr(found)
+        other = "none" if found is None else repr(str(found)[:80])
         raise InputError(f"expected the format {format}, found {other} in {str(path)!r}")
     return arrays if mapped else {name: np.array(a) for name, a in arrays.items()}, header
 

@@ -6,8 +6,11 @@ import sys
 import warnings
 from collections.abc import Iterator
 from types import ModuleType
+from typing import Any
 
-__all__ = ["import_module", "quiet_registration"]
+from tightrope.errors import InputError
+
+__all__ = ["import_module", "needed", "quiet_registration"]
 
 
 def import_module(name: str) -> ModuleType:
@@ -33,3 +36,13 @@ def quiet_registration() -> Iterator[None]:
     finally:
         with contextlib.suppress(ValueError):  # an imported module has reset them all
             warnings.filters.remove(ours)  # type: ignore[attr-defined]
+
+
+def needed(module: str, what: str, extra: str = "minari") -> Any:
+    """The module of an extra; raises InputError with the remedy if it is missing."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise InputError(
+            f"{what} needs the extra '{extra}': pip install \"tightrope[{extra}]\""
+        ) from None

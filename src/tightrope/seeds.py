@@ -22,6 +22,7 @@ class Stream(IntEnum):
     TRAIN_ERROR = 3
     TEST_ERROR = 4
     REGRESSION = 5
+    CHECKS = 6
 
 
 def child_seed(root: int, stream: Stream, *path: int) -> int:

@@ -1,5 +1,6 @@
 """The versions behind an artefact: physics and numerics differ between releases."""
 
+import functools
 import platform
 from importlib.metadata import PackageNotFoundError, version
 
@@ -20,6 +21,11 @@ _PACKAGES = (
 
 def library_versions() -> dict[str, str]:
     """Installed versions of Python and of the packages that results depend on."""
+    return dict(_versions())
+
+
+@functools.cache
+def _versions() -> dict[str, str]:
     versions = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:

@@ -1,12 +1,12 @@
 """Synthetic recordings and short fits for the tests of posteriors and certificates."""
 
-import contextlib
 import dataclasses
 
 import numpy as np
 import torch
 
-from tightrope.posteriors import PRESETS
+from tightrope.posteriors import changed_presets
+from tightrope.posteriors.network import HIDDEN
 from tightrope.rollouts import Episode, join
 
 torch.set_num_threads(1)  # the networks are small, and the cores are shared
@@ -41,24 +41,22 @@ def changed(episodes, index, **fields):
     return join(single, episodes.subject)
 
 
-@contextlib.contextmanager
-def short_fits(epochs=2, epoch_steps=5, regression_steps=20, prior=None, **settings):
-    """Presets under their own names with shorter fits (and another variance of the prior)."""
-    before = dict(PRESETS)
-    for name, preset in before.items():
+def short_fits(epochs=2, epoch_steps=5, regression_steps=20, prior=None, hidden=HIDDEN, **settings):
+    """Presets under their own names with shorter fits (and other priors, or networks)."""
+
+    def change(preset):
         regression = preset.regression and dataclasses.replace(
-            preset.regression, steps=regression_steps, folds=2, batch=32
+            preset.regression, steps=regression_steps, folds=2, batch=32, hidden=hidden
         )
-        PRESETS[name] = dataclasses.replace(
+        return dataclasses.replace(
             preset,
             prior_log_variance=preset.prior_log_variance if prior is None else prior,
             regression=regression,
             fit=dataclasses.replace(preset.fit, epochs=epochs, epoch_steps=epoch_steps, **settings),
+            hidden=hidden,
         )
-    try:
-        yield
-    finally:
-        PRESETS.update(before)
+
+    return changed_presets(change)
 
 
 def same(left, right):

@@ -4,6 +4,7 @@ import hashlib
 import io
 import os
 import pickle
+import re
 import sys
 import warnings
 import zipfile
@@ -39,6 +40,11 @@ class Network(torch.nn.Module):
 
     def forward(self, observations):
         return torch.tanh(self.second(torch.tanh(self.first(observations))))
+
+
+def loaded(path, env=None):
+    """The policy in a file; only an exported program needs trust."""
+    return load_policy(path, env or environment(), trust=str(path).endswith(".pt2"))
 
 
 def environment(name="FiveNarrow-v0"):
@@ -114,7 +120,7 @@ def program(tmp_path_factory):
 
 @pytest.mark.parametrize(("suffix", "batch"), CASES)
 def test_a_program_gives_the_output_of_its_network(suffix, batch, program):
-    policy = load_policy(program(suffix, batch), environment())
+    policy = loaded(program(suffix, batch))
     check_fit(policy, environment())
     actions = act_in_blocks(policy, OBSERVATIONS, NO_NOISE)
     np.testing.assert_allclose(actions, EXPECTED, atol=1e-5, rtol=0)
@@ -145,7 +151,7 @@ def test_an_onnx_file_exported_by_torch_is_read(tmp_path):
 def test_a_program_travels_to_a_worker_after_it_has_been_used(suffix, program, monkeypatch):
     path = program(suffix)
     monkeypatch.chdir(path.parent)
-    policy = load_policy(path.name, environment())  # a relative path
+    policy = loaded(path.name)  # a relative path
     policy.act(OBSERVATIONS, NO_NOISE)
     monkeypatch.chdir("/")
     copy = pickle.loads(cloudpickle.dumps(policy))
@@ -174,7 +180,7 @@ def test_a_damaged_program_is_an_input_error(suffix, program, tmp_path):
     for kept in (0, 1, 20, len(content) // 2, len(content) - 1):
         path.write_bytes(content[:kept])
         with pytest.raises(InputError, match="cannot load") as refusal:
-            check_fit(load_policy(path, environment()), environment())
+            check_fit(loaded(path), environment())
         assert "\n" not in str(refusal.value)
 
 
@@ -205,7 +211,7 @@ def test_mere_weights_are_no_exported_program(tmp_path):
     path = tmp_path / "weights.pt2"
     torch.save(Network().state_dict(), path)
     with pytest.raises(InputError, match="cannot load"):
-        check_fit(load_policy(path, environment()), environment())
+        check_fit(loaded(path), environment())
 
 
 class Bomb:
@@ -232,22 +238,96 @@ def raw(marker):
     return pickle.dumps(Bomb(marker))
 
 
-def test_malicious_pickles_inside_an_exported_program_are_not_executed(program, tmp_path):
-    """Every member of the archive that is a torch file or a pickle is replaced by a bomb."""
-    marker, path = tmp_path / "marker", tmp_path / "bomb.pt2"
+def rewritten(path, old, change):
+    """An archive with each member as `change(name, content)` gives it."""
+    with zipfile.ZipFile(old) as source, zipfile.ZipFile(path, "w") as target:
+        for name in source.namelist():
+            target.writestr(name, change(name, source.read(name)))
+    return path
+
+
+def pickles(marker):
     bomb = io.BytesIO()
     torch.save(Bomb(marker), bomb)
-    armed = 0
-    with zipfile.ZipFile(program("pt2")) as old, zipfile.ZipFile(path, "w") as new:
-        for name in old.namelist():
-            content = old.read(name)
-            if name.endswith((".pt", ".pkl")):
-                content, armed = bomb.getvalue(), armed + 1
-            new.writestr(name, content)
-    assert armed
-    with pytest.raises(InputError):
+    return lambda name, content: bomb.getvalue() if name.endswith((".pt", ".pkl")) else content
+
+
+def expressions(marker):
+    """torch has sympy evaluate the size of a dimension, which is Python's eval."""
+    code = "+".join(f"chr({ord(letter)})" for letter in str(marker))
+
+    def change(name, content):
+        if not name.endswith("models/model.json"):
+            return content
+        armed, count = re.subn(
+            rb'("expr_str": ?")[^"]*"', rb"\1open(" + code.encode() + rb',chr(119))"', content
+        )
+        assert count
+        return armed
+
+    return change
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("arm", [pickles, expressions])
+def test_code_inside_an_exported_program_is_executed_only_with_trust(arm, program, tmp_path):
+    marker = tmp_path / "marker"
+    path = rewritten(tmp_path / "bomb.pt2", program("pt2"), arm(marker))
+    with pytest.raises(InputError, match="`trust`"):
         check_fit(load_policy(path, environment()), environment())
     assert not marker.exists()
+    with pytest.raises(InputError, match="cannot load"):
+        check_fit(load_policy(path, environment(), trust=True), environment())
+    assert marker.exists()  # so this is a bomb indeed
+
+
+class Writing(torch.nn.Module):
+    """A program that writes a file whenever it acts."""
+
+    def __init__(self, path: str):
+        super().__init__()
+        self.path = path
+
+    def forward(self, observations: torch.Tensor) -> torch.Tensor:
+        torch.save(observations, self.path)
+        return torch.tanh(observations[:, :1])
+
+
+class Mapping(Writing):
+    """The same by mapping a file that is not there, which creates it."""
+
+    def forward(self, observations: torch.Tensor) -> torch.Tensor:
+        mapped = torch.from_file(self.path, True, 4)
+        return torch.tanh(observations[:, :1] + 0 * mapped[0])
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+@pytest.mark.parametrize("kind", [Writing, Mapping])
+def test_torchscript_that_reaches_files_needs_trust(kind, tmp_path):
+    marker, path = tmp_path / "marker", tmp_path / "writing.pt"
+    torch.jit.script(kind(str(marker))).save(str(path))
+    with pytest.raises(InputError, match="`trust`"):
+        check_fit(load_policy(path, environment()), environment())
+    assert not marker.exists()
+    check_fit(load_policy(path, environment(), trust=True), environment())
+    assert marker.exists()
+
+
+def test_an_onnx_program_cannot_read_weights_from_elsewhere(tmp_path, monkeypatch):
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "secret").write_bytes(bytes(4 * 5 * 8))
+    (tmp_path / "folder").mkdir()
+    path = tmp_path / "folder" / "external.onnx"
+    for place in ("secret", "../secret", str(tmp_path / "secret")):
+        model = onnx.load_from_string(onnx_model(None))
+        weights = next(one for one in model.graph.initializer if one.name == "w1")
+        onnx.external_data_helper.set_external_data(weights, place)
+        weights.ClearField("raw_data")
+        path.write_bytes(model.SerializeToString())
+        with pytest.raises(InputError, match="cannot load"):
+            check_fit(load_policy(path, environment()), environment())
 
 
 def test_a_missing_onnx_runtime_is_answered_with_the_remedy(monkeypatch, tmp_path):
@@ -273,7 +353,7 @@ def test_a_program_for_another_environment_is_refused_with_the_environments_spac
     for name in ("Pendulum-v1", "Five-v0", "FiveKeys-v0"):  # observations, width, kind of actions
         env = environment(name)
         with pytest.raises(InputError) as refusal:
-            check_fit(load_policy(program(suffix, batch), env), env)
+            check_fit(loaded(program(suffix, batch), env), env)
         spaces = str(env.observation_space), str(env.action_space)
         assert any(space in str(refusal.value) for space in spaces), str(refusal.value)
         assert "\n" not in str(refusal.value)

@@ -19,6 +19,7 @@ from waiting import wait_until, wait_until_idle
 from tightrope.environments import recipe
 from tightrope.errors import InputError
 from tightrope.policies import BLOCK, act_in_blocks, as_policy, rows_are_stable
+from tightrope.processes import start_worker
 from tightrope.rollouts import CollectionError, Episodes, collect, episode_seeds, load, save
 
 HOPPER, CHEETAH = "Hopper-v4", "HalfCheetah-v4"
@@ -453,7 +454,9 @@ def test_several_slow_resets_in_a_row_are_not_taken_for_a_hang():
 def test_a_worker_that_dies_at_once_is_a_collection_error(monkeypatch, small_policy):
     """Also if its job is larger than a pipe's buffer, so that sending it fails first."""
     monkeypatch.setattr(
-        sys.modules["tightrope.rollouts.collect"], "_WORKER", "import os; os._exit(3)"
+        sys.modules["tightrope.rollouts.collect"],
+        "start_worker",
+        lambda module, *descriptors: start_worker("dying_worker", *descriptors),
     )
     small = small_policy(3, 1)
     found = []

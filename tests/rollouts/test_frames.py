@@ -115,28 +115,29 @@ def test_numbers_that_pandas_allows_to_be_missing_are_numbers():
 
 
 BAD = {
-    **{
-        f"no {name}": ({name: None}, f"expected a data frame with the columns.*found when.*{other}")
-        for name, other in [
-            ("episode", "reward"),
-            ("reward", "episode"),
-            ("terminated", "truncated"),
-            ("truncated", "terminated"),
-        ]
-    },
-    "half of each pair of flags": (
-        {"truncated": None, "timeouts": [False] * 8},
-        "terminals and timeouts.*found when",
+    "no episode": (
+        {"episode": None},
+        "column for the episode.*found when, .*`columns` episode=NAME",
+    ),
+    "no reward": ({"reward": None}, "column for the reward.*found when, .*`columns` reward=NAME"),
+    "no terminated": ({"terminated": None}, "end of an episode.*found when.*truncated: name them"),
+    "no truncated": ({"truncated": None}, "end of an episode.*found when.*terminated: name them"),
+    "no end at all": (
+        {"truncated": None, "terminated": None},
+        "end of an episode.*with done= each episode is truncated after its last row",
     ),
     "no observations": (
         {"obs_0": None, "observation.y": None, "position": [1.0] * 8},
-        r"such as obs_0\), found when, episode, reward, terminated, truncated, position",
+        r"such as obs_0\), found when, episode, reward, .*position: .*obs=NAME",
     ),
     "words for observations": ({"obs_0": ["left"] * 8}, "numbers in the column obs_0"),
     "digits as words": ({"obs_0": ["1"] * 8}, "numbers in the column obs_0"),
     "words for rewards": ({"reward": ["good"] * 8}, "numbers in the column reward"),
     "flags that are no flags": ({"terminated": list(range(8))}, "true and false in terminated"),
-    "a NaN observation": ({"observation.y": [1.0] * 4 + [np.nan] * 4}, "finite obs.*episode 2"),
+    "a NaN observation": (
+        {"observation.y": [1.0] * 4 + [np.nan] * 4},
+        "finite.*observation.y, found nan in row 4",
+    ),
     "a missing episode": ({"episode": [7.0] * 7 + [np.nan]}, "every row of episode"),
     "an episode in two places": (
         {"episode": [7, 7, 7, 3, 7, 7, 7, 7]},
@@ -164,7 +165,7 @@ def test_a_bad_frame_is_one_line_that_says_what_is_wrong(changes, words, library
 
 def test_a_frame_with_many_columns_is_not_listed_whole(library):
     many = {f"sensor_{index}": [0.0] for index in range(500)}
-    with pytest.raises(InputError, match=r"sensor_19, \.\.\.$"):
+    with pytest.raises(InputError, match=r"sensor_19, \.\.\.: name it"):
         import_frame(library(many))
 
 

@@ -616,7 +616,7 @@ def test_what_is_neither_an_id_nor_a_folder_is_an_input_error(database):
 def test_a_folder_without_a_dataset_is_an_input_error(database, tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(
-        InputError, match=r"expected a Minari dataset .* found neither in the folder"
+        InputError, match=r"expected a LeRobot or Minari dataset .* none of them in the folder"
     ):
         import_minari(tmp_path / "empty")
 

@@ -74,7 +74,7 @@ def load_policy(
         _require_file(path)
         if sample:
             raise InputError(f"expected an SB3 policy for `sample`, found {text!r}")
-        return ProgramPolicy(path.resolve(), path.name, sha256(path))
+        return ProgramPolicy(path.resolve(), path.name, sha256(path), trust=trust)
     module, colon, attribute = text.rpartition(":")
     if colon and module and attribute.isidentifier():
         return _from_module(module, attribute, sample, unscaled)

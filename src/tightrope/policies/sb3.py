@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tightrope.errors import InputError, one_line
-from tightrope.files import sha256
+from tightrope.files import require_plausible, sha256
 from tightrope.policies.base import Policy
 from tightrope.policies.mlp import Normalizer
 from tightrope.policies.objects import PredictPolicy
@@ -75,6 +75,7 @@ def load_sb3(
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     try:
         with zipfile.ZipFile(path) as archive:
+            require_plausible(path, sum(entry.file_size for entry in archive.infolist()))
             broken = archive.testzip()
             if broken is not None:
                 raise InputError(f"{str(path)!r} is damaged at {broken!r}: save it again")
@@ -100,10 +101,27 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         raise InputError(
             f"cannot read the weights in {str(path)!r} safely: {one_line(error)}"
         ) from None
-    tensors = isinstance(state, dict) and all(isinstance(v, torch.Tensor) for v in state.values())
-    if not tensors:
+    if not isinstance(state, dict) or not all(_is_plain(tensor) for tensor in state.items()):
         raise InputError(f"expected named tensors as weights, found others in {str(path)!r}")
-    return data, {name: tensor.float().numpy() for name, tensor in state.items()}
+    return data, {name: tensor.detach().float().numpy() for name, tensor in state.items()}
+
+
+def _is_plain(entry: tuple[Any, Any]) -> bool:
+    """Whether weights are a tensor of real numbers that are all there.
+
+    A tensor may say that one stored number stands in 10¹² places.
+    """
+    import torch
+
+    name, tensor = entry
+    return (
+        isinstance(name, str)
+        and isinstance(tensor, torch.Tensor)
+        and tensor.layout == torch.strided
+        and tensor.device.type == "cpu"
+        and not (tensor.is_complex() or tensor.is_quantized)
+        and tensor.nbytes <= tensor.untyped_storage().nbytes()
+    )
 
 
 def _refuse_unsupported(path: Path, data: dict[str, Any], state: dict[str, Any]) -> None:

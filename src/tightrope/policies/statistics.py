@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.errors import InputError, one_line
+from tightrope.files import require_plausible
 from tightrope.policies.mlp import Normalizer
 
 __all__ = ["find_statistics", "model_was_normalized", "read_statistics", "statistics_of"]
@@ -40,6 +41,7 @@ def read_statistics(path: Path, env: Any, *, trust: bool) -> Normalizer | None:
     try:
         if path.suffix == ".npz":
             with np.load(path, allow_pickle=False) as arrays:
+                require_plausible(path, sum(entry.file_size for entry in arrays.zip.infolist()))
                 normalizer = _from_arrays({name: arrays[name] for name in arrays}, path.name, env)
         elif not trust:
             raise InputError(

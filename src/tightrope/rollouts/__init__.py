@@ -7,7 +7,9 @@ from tightrope.rollouts.logs import (
     export_minari,
     import_arrays,
     import_frame,
+    import_lerobot,
     import_minari,
+    import_table,
 )
 from tightrope.rollouts.returns import GAMMA, Pairs, discounted_returns, first_visits, pairs
 from tightrope.rollouts.sources import (
@@ -36,7 +38,9 @@ __all__ = [
     "first_visits",
     "import_arrays",
     "import_frame",
+    "import_lerobot",
     "import_minari",
+    "import_table",
     "is_recording",
     "join",
     "load",

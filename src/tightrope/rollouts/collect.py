@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection, Pipe, wait
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,15 +20,15 @@ import numpy as np
 from tightrope.environments import Recipe, recipe
 from tightrope.errors import InputError, one_line
 from tightrope.policies import BLOCK, Policy, check_fit, load_policy, normalization
+from tightrope.processes import start_worker
 from tightrope.progress import Report, progress_bar
 from tightrope.rollouts.episodes import Episode, Episodes, join
 from tightrope.rollouts.worker import BOARD, Job
 from tightrope.seeds import Seed, resolve_seed
 from tightrope.versions import library_versions
 
-__all__ = ["CollectionError", "collect", "episode_seeds"]
+__all__ = ["CollectionError", "collect", "describe", "episode_seeds", "fitting"]
 
-_WORKER = "from tightrope.rollouts.worker import main; main()"
 _SEEDS = 2**31  # the largest range that every suite takes
 
 
@@ -52,6 +52,7 @@ def collect(
     episodes: int,
     seed: Seed = "fresh",
     *,
+    first: int = 0,
     workers: int | None = None,
     batch: int = BLOCK,
     normalize: str | Path | Literal[False] | None = None,
@@ -72,6 +73,7 @@ def collect(
             (:func:`tightrope.environments.recipe`).
         episodes: how many, at least 1.
         seed: the root of the episodes' seeds, at least 0; fresh: one that is drawn and recorded.
+        first: number of the first one, from 0: a collection may be continued later.
         workers: processes; by default one per core.
         batch: environments per worker.
         normalize: observation statistics of an SB3 zip, or False to use it without.
@@ -88,28 +90,15 @@ def collect(
     for name, value in (("episodes", episodes), ("batch", batch), ("workers", workers)):
         if value < 1 or value != int(value):
             raise InputError(f"{name} must be a whole number of at least 1, found {value!r}")
+    if first < 0 or first != int(first):
+        raise InputError(f"first must be a whole number of at least 0, found {first!r}")
     if not timeout > 0:
         raise InputError(f"timeout must be positive, found {timeout!r}")
-    with contextlib.redirect_stdout(sys.stderr):  # what environments and policies print
-        built = recipe(env)
-        example = built.make()
-        loaded = load_policy(policy, example, normalize=normalize, trust=trust, sample=sample)
-        check_fit(loaded, example)
-        example.close()
+    loaded, built = fitting(policy, env, normalize=normalize, trust=trust, sample=sample)
     root = resolve_seed(seed)
-    seeds = episode_seeds(root, episodes)
+    seeds = episode_seeds(root, first + episodes)[first:]
     crew = _Crew.of(loaded, built, seeds, workers, batch, timeout)
-    subject = {
-        "environment": built.to_json(),
-        "policy": {
-            "name": loaded.name,
-            "digest": loaded.digest,
-            "actions": "deterministic" if loaded.deterministic else "sampled",
-            "normalization": normalization(loaded),
-        },
-        "seed": root,
-        "versions": library_versions(),
-    }
+    subject = {**describe(loaded, built), "seed": root}
     with progress_bar("rolling out", episodes, shown=progress) as report:
         failure = crew.run(report)
     done = [crew.finished[index] for index in sorted(crew.finished)]
@@ -117,6 +106,42 @@ def collect(
         return join(done, subject)
     subject["partial"] = f"{len(done)} of {episodes} episodes: those that finished before a failure"
     raise CollectionError(failure, join(done, subject) if done else None, crew.interrupted)
+
+
+def fitting(
+    policy: Any,
+    env: Any,
+    *,
+    normalize: str | Path | Literal[False] | None = None,
+    trust: bool = False,
+    sample: bool = False,
+) -> tuple[Policy, Recipe]:
+    """The policy and the environment that :func:`collect` would roll out, tried on each other.
+
+    Raises:
+        InputError: there is no such policy or environment, or they do not fit.
+    """
+    with contextlib.redirect_stdout(sys.stderr):  # what environments and policies print
+        built = recipe(env)
+        example = built.make()
+        loaded = load_policy(policy, example, normalize=normalize, trust=trust, sample=sample)
+        check_fit(loaded, example)
+        example.close()
+    return loaded, built
+
+
+def describe(policy: Policy, environment: Recipe) -> dict[str, Any]:
+    """The subject of episodes of this policy in this environment, but for their seed."""
+    return {
+        "environment": environment.to_json(),
+        "policy": {
+            "name": policy.name,
+            "digest": policy.digest,
+            "actions": "deterministic" if policy.deterministic else "sampled",
+            "normalization": normalization(policy),
+        },
+        "versions": library_versions(),
+    }
 
 
 @dataclass
@@ -258,27 +283,12 @@ def _finite(episode: Episode) -> bool:
 
 
 def _start() -> _Member:
-    ours, theirs = Pipe()
     with tempfile.TemporaryFile() as shared:
         shared.write(BOARD.pack(-1, 0))
         shared.flush()
         board = mmap.mmap(shared.fileno(), BOARD.size)
-        # One thread each: the workers themselves fill the cores.
-        single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-c", _WORKER, str(theirs.fileno()), str(shared.fileno())],
-            pass_fds=(theirs.fileno(), shared.fileno()),
-            env={**os.environ, **single, "PYTHONPATH": _python_path()},
-            stdin=subprocess.DEVNULL,
-            process_group=0,  # Ctrl-C is for the parent, which decides what it means
-        )
-    theirs.close()
-    return _Member(process, ours, board)
-
-
-def _python_path() -> str:
-    """The parent's import path: a policy pickled by reference must be importable in the worker."""
-    return os.pathsep.join(entry or os.getcwd() for entry in sys.path)
+        process, connection = start_worker("tightrope.rollouts.worker", shared.fileno())
+    return _Member(process, connection, board)
 
 
 def _stop(member: _Member) -> None:

@@ -1,13 +1,13 @@
 """Episodes and policies by whatever name a user gives them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tightrope.environments import Recipe, recipe
 from tightrope.errors import InputError
-from tightrope.files import refuse_to_overwrite, tensors_format
+from tightrope.files import refuse_to_overwrite, sha256, tensors_format
 from tightrope.policies import (
     POLICY_FORMAT,
     RECORD_FILE,
@@ -17,11 +17,17 @@ from tightrope.policies import (
 )
 from tightrope.rollouts.episodes import Episode, Episodes, join
 from tightrope.rollouts.logs import (
+    NAMES,
+    TABLES,
+    Given,
     export_arrays,
     import_arrays,
     import_frame,
+    import_lerobot,
     import_minari,
+    import_table,
     is_frame,
+    is_lerobot,
     is_minari_id,
     require_hdf5,
 )
@@ -37,26 +43,22 @@ __all__ = [
 ]
 
 _ARRAYS = (".npz", ".hdf5", ".h5")
+_LABELS = {"episode", "episode_index"}  # in a dictionary of columns, not in one of D4RL's arrays
 _PROGRAMS = (".zip", ".safetensors", ".pt", ".ts", ".pt2", ".onnx")  # as load_policy knows them
 _RECORDINGS = (
-    "recorded episodes (.safetensors, .npz, .hdf5, or the id or folder of a Minari dataset)"
+    "recorded episodes (.safetensors, .npz, .hdf5, .csv, .tsv, .parquet, .feather, the folder of a "
+    "LeRobot dataset, or the id or folder of a Minari dataset)"
 )
 _POLICIES = (
     "a Stable-Baselines3 .zip, a .safetensors, .pt, .pt2 or .onnx policy, a folder that tightrope "
     "train wrote, file.py:name or package.module:name"
 )
 _NAMES = "the arrays observations, rewards, terminals and timeouts"
-_TABLE = (
-    f"load it with pandas and pass the frame to tightrope.certify, or make it an .npz of {_NAMES}"
-)
 _PICKLE = (
     f"unpickling executes code, so load it yourself and pass {_NAMES} to tightrope.certify as a "
     "dictionary, or write them as an .npz"
 )
-_REMEDIES = {
-    **dict.fromkeys((".csv", ".tsv", ".parquet", ".feather"), _TABLE),
-    **dict.fromkeys((".pkl", ".pickle"), _PICKLE),
-}
+_REMEDIES = dict.fromkeys((".pkl", ".pickle"), _PICKLE)
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,12 @@ class PolicySource:
     policy: Any
     environment: Recipe
     record: TrainingRecord | None
+
+    def training(self) -> dict[str, Any]:
+        """The training record's digest, for the subject of the episodes; nothing without one."""
+        if self.record is None:
+            return {}
+        return {"training": {"record": sha256(Path(self.policy).parent / RECORD_FILE)}}
 
 
 def policy_source(source: Any, env: Any = None, *, trust: bool = False) -> PolicySource:
@@ -91,7 +99,7 @@ def policy_source(source: Any, env: Any = None, *, trust: bool = False) -> Polic
     policy, record = (source, None) if found is None else found
     if env is not None:
         return PolicySource(policy, recipe(env), record)
-    named = repr(str(source)) if isinstance(source, str | Path) else type(source).__name__
+    named = _named(source)
     if record is None:
         raise InputError(f"expected `env`, an environment to roll out {named} in, found none")
     trained = Recipe.from_json(record.environment)
@@ -112,31 +120,39 @@ def is_recording(source: Any) -> bool:
     path = Path(source)
     if path.suffix == ".safetensors":
         return tensors_format(path) != POLICY_FORMAT
-    if path.is_dir():  # a Minari dataset, or what training wrote
+    if path.is_dir():  # a dataset of LeRobot or Minari, or what training wrote
         return policy_file(path) is None and not (path / RECORD_FILE).is_file()
-    if path.suffix in _ARRAYS:
+    if path.suffix in (*_ARRAYS, *TABLES):
         return True
     return not path.exists() and is_minari_id(str(source))
 
 
-def load_episodes(source: Any) -> Episodes:
+def load_episodes(source: Any, columns: Given = None) -> Episodes:
     """Recorded episodes, whatever they are in.
 
     Args:
-        source: the name of a file (tightrope's own .safetensors, or .npz or .hdf5 with the D4RL
-            names) or of a Minari dataset (id or folder); a dictionary of arrays with the D4RL
-            names; a data frame (:func:`tightrope.rollouts.import_frame` has its columns); a list of
-            `Episode`; or `Episodes`, which are returned as they are.
+        source: the name of a file (tightrope's own .safetensors; .npz or .hdf5 with the D4RL
+            names; a .csv, .tsv, .parquet or .feather table), of a LeRobot folder or of a Minari
+            dataset (id or folder); a dictionary of arrays with the D4RL names, or of columns; a
+            data frame; a list of `Episode`; or `Episodes`, which are returned as they are.
+        columns: which column of a table, frame, dictionary or LeRobot dataset is what
+            (:func:`tightrope.rollouts.import_frame` has the rule).
 
     Raises:
-        InputError: there is no such recording, or it is damaged.
+        InputError: there is no such recording, it is damaged, or it has no columns to name.
     """
+    if isinstance(source, Mapping) and not columns and not _has_rows(source):
+        return import_arrays(source)
+    by_columns = _by_columns(source)
+    if by_columns is not None:
+        return by_columns(source, columns)
+    if columns:
+        raise InputError(
+            "expected no `columns` but for a table, a data frame, a dictionary or a LeRobot "
+            f"dataset, found them for {_named(source)}"
+        )
     if isinstance(source, Episodes):
         return source
-    if isinstance(source, Mapping):
-        return import_arrays(source)
-    if is_frame(source):
-        return import_frame(source)
     if _is_list(source):
         return join(source)
     if not isinstance(source, str | Path):
@@ -152,6 +168,26 @@ def load_episodes(source: Any) -> Episodes:
     if is_recording(source):
         return import_minari(source)
     raise _refusal(_RECORDINGS, source)
+
+
+def _by_columns(source: Any) -> Callable[[Any, Given], Episodes] | None:
+    """What reads a source that has columns."""
+    if isinstance(source, Mapping) or is_frame(source):
+        return import_frame
+    if not isinstance(source, str | Path) or not is_recording(source):
+        return None
+    if Path(source).suffix in TABLES and not Path(source).is_dir():
+        return import_table
+    return import_lerobot if is_lerobot(Path(source)) else None
+
+
+def _has_rows(source: Mapping[str, Any]) -> bool:
+    """Whether a dictionary has columns of a table rather than the arrays of D4RL."""
+    return bool(_LABELS & set(source)) and not set(NAMES) <= set(source)
+
+
+def _named(source: Any) -> str:
+    return repr(str(source)) if isinstance(source, str | Path) else type(source).__name__
 
 
 def _is_list(source: Any) -> bool:
@@ -173,8 +209,8 @@ def _require_policy(source: str | Path) -> None:
             raise InputError(
                 f"expected a policy, found {str(source)!r}, a name of recorded episodes"
             )
-        table = path.suffix in _REMEDIES
-        raise _refusal(f"{'a policy' if table else _POLICIES} or {_RECORDINGS}", source)
+        pickled = path.suffix in _REMEDIES
+        raise _refusal(f"{'a policy' if pickled else _POLICIES} or {_RECORDINGS}", source)
     if not path.is_file():
         raise InputError(f"expected a policy, found nothing at {str(path)!r}: check the path")
     if path.suffix == ".safetensors" and tensors_format(path) == FORMAT:

@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.errors import InputError, one_line
-from tightrope.files import write_atomically
+from tightrope.files import require_plausible, write_atomically
+from tightrope.imports import needed
 from tightrope.rollouts.episodes import Episode, Episodes, join
-from tightrope.rollouts.logs.shared import needed, subject_of
+from tightrope.rollouts.logs.hdf5 import require_plain
+from tightrope.rollouts.logs.shared import subject_of
 
 __all__ = ["NAMES", "export_arrays", "flags", "import_arrays", "numbers", "require_hdf5"]
 
@@ -155,8 +157,10 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         if path.suffix == ".npz":
             with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
+                require_plausible(path, sum(entry.file_size for entry in archive.zip.infolist()))
                 return {name: archive[name] for name in wanted if name in archive}
         with _h5py().File(path, "r") as archive:
+            require_plain(archive, path)
             return {name: archive[name][()] for name in wanted if name in archive}
     except InputError:
         raise

@@ -1,22 +1,20 @@
-"""Data frames, one row per step: pandas, polars, or whatever has columns like theirs.
+"""Data frames and dictionaries of columns, one row per step.
 
-Neither library is imported: a frame is known by what it can do.
+No library is imported: a frame of pandas or polars is known by what it can do.
 """
 
-from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.errors import InputError
+from tightrope.errors import InputError, one_line
 from tightrope.rollouts.episodes import Episodes
-from tightrope.rollouts.logs.arrays import flags, import_arrays, numbers
+from tightrope.rollouts.logs.columns import Chosen, Given
+from tightrope.rollouts.logs.tables import Batch, Table, episodes_of
 
 __all__ = ["import_frame", "is_frame"]
-
-_WHERE = "the data frame"
-_ENDS = (("terminated", "truncated"), ("terminals", "timeouts"))
 
 
 def is_frame(source: Any) -> bool:
@@ -24,83 +22,54 @@ def is_frame(source: Any) -> bool:
     return hasattr(source, "columns") and hasattr(source, "to_numpy")
 
 
-def import_frame(frame: Any) -> Episodes:
-    """Episodes from a data frame with one row per step.
+def import_frame(frame: Any, columns: Given = None) -> Episodes:
+    """Episodes from a data frame, or a dictionary of columns, with one row per step.
 
-    Columns: those whose names start with ``obs`` (``obs_0``, ``observation.x``) are the
-    observation, in the order of the columns; ``reward``; ``terminated`` and ``truncated``, or
-    ``terminals`` and ``timeouts``, true in the last row of an episode at most; ``episode``, any
-    label that is the same in all rows of an episode, which must stand together. Other columns are
-    left alone. A last episode without an end is dropped with a warning.
+    Args:
+        frame: of pandas or polars, or arrays by name.
+        columns: which column is what, such as ``"obs=joint_*,reward=r,episode=run"`` or
+            ``{"obs": ["x", "y"], "reward": "r"}``. Roles that are not named go by usual names:
+            columns that start with ``obs`` are the observation, in their order; ``reward``;
+            ``episode``, any label that is the same in all rows of an episode, which must stand
+            together; ``terminated`` and ``truncated``, or ``done``, true in the last row of an
+            episode at most; ``step`` and ``success`` if there are such columns. docs/formats.md
+            has the whole rule.
+
+    Other columns are left alone. A last episode without an end is dropped with a warning.
 
     Raises:
         InputError: a column is missing or holds other than numbers, or the episodes are not whole.
     """
-    columns = list(frame.columns)
-    observed = [name for name in columns if str(name).startswith("obs")]
-    ends = next((pair for pair in _ENDS if set(pair) <= set(columns)), None)
-    if not observed or ends is None or not {"reward", "episode"} <= set(columns):
+    if isinstance(frame, Mapping):
+        return episodes_of(_table("the dictionary", list(frame), lambda name: frame[name]), columns)
+    get: Callable[[Any], Any] = lambda name: frame[name].to_numpy()  # noqa: E731
+    return episodes_of(_table("the data frame", list(frame.columns), get), columns)
+
+
+def _table(where: str, names: Sequence[Any], get: Callable[[Any], Any]) -> Table:
+    own = {str(name): name for name in names}  # pandas allows numbers as names
+
+    def read(chosen: Chosen) -> Iterator[Batch]:
+        batch = {name: _array(get(own[name]), name, where) for name in chosen.names}
+        rows = len(batch[chosen.episode])
+        for name, values in batch.items():
+            if len(values) != rows:
+                raise InputError(f"expected {rows} rows of {name}, found {len(values)} in {where}")
+        yield batch
+
+    kind = where.removeprefix("the ")
+    return Table(where, where, kind, tuple(str(name) for name in names), read)
+
+
+def _array(values: Any, name: str, where: str) -> NDArray[Any]:
+    try:
+        array = np.asarray(values)
+        if array.dtype == object:  # numbers that may be missing, as pandas keeps them, or lists
+            array = np.array(array.tolist())
+    except ValueError as error:  # ragged lists
         raise InputError(
-            "expected a data frame with the columns episode, reward, terminated and truncated (or "
-            "terminals and timeouts) and observations that start with obs (such as obs_0), found "
-            + (", ".join(str(name) for name in columns[:20]) or "no columns")
-            + (", ..." if len(columns) > 20 else "")
-        )
-    if len(set(columns)) < len(columns):
-        raise InputError("expected a data frame with one column of each name, found one twice")
-    terminals, timeouts = (flags(_column(frame, name), name, _WHERE) for name in ends)
-    _require_whole(_labels(frame), terminals | timeouts)
-    return import_arrays(
-        {
-            "observations": np.column_stack([_column(frame, name) for name in observed]),
-            "rewards": _column(frame, "reward"),
-            "terminals": terminals,
-            "timeouts": timeouts,
-        },
-        name=_WHERE,
-    )
-
-
-def _column(frame: Any, name: Any) -> NDArray[Any]:
-    values = frame[name].to_numpy()
-    if values.dtype == object:  # numbers that may be missing, as pandas keeps them
-        values = np.array(values.tolist())
-    return numbers(values, f"the column {name}", _WHERE)
-
-
-def _labels(frame: Any) -> NDArray[Any]:
-    labels = np.array(frame["episode"].to_numpy().tolist())
-    if labels.dtype.kind not in "biufU" or (labels.dtype.kind == "f" and np.isnan(labels).any()):
-        raise InputError(f"expected a number or text in every row of episode in {_WHERE}")
-    return labels
-
-
-def _require_whole(labels: NDArray[Any], ended: NDArray[np.bool_]) -> None:
-    """Raise InputError unless rows of one label stand together and end with a flag.
-
-    The last episode may lack its end; it is dropped later.
-    """
-    if len(labels) == 0:
-        return  # is refused later, too
-    changes = np.flatnonzero(labels[1:] != labels[:-1])  # last rows of all episodes but the last
-    runs = Counter(labels[[0, *(changes + 1)]].tolist())
-    label, count = runs.most_common(1)[0]
-    if count > 1:
-        raise InputError(
-            f"expected the rows of an episode together, found episode {label} in {count} places "
-            f"of {_WHERE}: sort by episode and step"
-        )
-    endless = changes[~ended[changes]]
-    if len(endless):
-        raise InputError(
-            f"expected every episode to end terminated or truncated, found episode "
-            f"{labels[endless[0]]} with neither in {_WHERE}"
-        )
-    last = np.zeros_like(ended)
-    last[[*changes, -1]] = True
-    early = np.flatnonzero(ended & ~last)
-    if len(early):
-        raise InputError(
-            f"expected an end only in the last row of an episode, found one within episode "
-            f"{labels[early[0]]} in {_WHERE}"
-        )
+            f"expected numbers in the column {name}, found {one_line(error)} in {where}"
+        ) from None
+    if array.ndim == 0:
+        raise InputError(f"expected a column of numbers in {name}, found {array} in {where}")
+    return array

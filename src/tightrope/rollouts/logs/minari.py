@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.errors import InputError, one_line
+from tightrope.imports import needed
 from tightrope.rollouts.episodes import Episode, Episodes, join
-from tightrope.rollouts.logs.shared import needed, subject_of
+from tightrope.rollouts.logs.hdf5 import require_plain
+from tightrope.rollouts.logs.shared import subject_of
 
 __all__ = ["export_minari", "import_minari", "is_minari_id"]
 
@@ -30,6 +32,9 @@ def import_minari(dataset: str | Path) -> Episodes:
     folder = _folder(dataset)
     minari = _minari()
     try:
+        for path in folder.glob("*.hdf5"):
+            with needed("h5py", "a Minari dataset").File(path, "r") as archive:
+                require_plain(archive, path)
         source = minari.MinariDataset(folder)
         seeds = [
             entry.get("seed")
@@ -37,6 +42,8 @@ def import_minari(dataset: str | Path) -> Episodes:
         ]
         recorded = zip(source, seeds, strict=True)
         episodes = [_from_minari(index, *pair) for index, pair in enumerate(recorded)]
+        name = str(source.spec.dataset_id)
+        environment = getattr(source.spec.env_spec, "id", None)
     except InputError:
         raise
     except Exception as error:  # Minari lets the exceptions of its storage through
@@ -46,8 +53,6 @@ def import_minari(dataset: str | Path) -> Episodes:
     if episodes and not (episodes[-1].terminated or episodes[-1].truncated):
         warnings.warn(f"dropped the last episode of {dataset}: it has no end", stacklevel=2)
         episodes = episodes[:-1]
-    name = str(source.spec.dataset_id)
-    environment = getattr(source.spec.env_spec, "id", None)
     return join(episodes, subject_of(name, environment))
 
 
@@ -108,8 +113,8 @@ def _folder(dataset: str | Path) -> Path:
             if (folder / "metadata.json").is_file():
                 return folder
         raise InputError(
-            "expected a Minari dataset or a policy with its training record, found neither in the "
-            f"folder {str(dataset)!r}"
+            "expected a LeRobot or Minari dataset or a policy with its training record, found none "
+            f"of them in the folder {str(dataset)!r}"
         )
     if not is_minari_id(str(dataset)):
         raise InputError(

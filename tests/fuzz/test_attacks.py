@@ -1,0 +1,326 @@
+"""Files made with intent: code that should run, paths that lead out, sizes that are not there."""
+
+import base64
+import dataclasses
+import io
+import json
+import os
+import pickle
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tables import write_lerobot
+
+from tightrope.environments import recipe
+from tightrope.errors import InputError
+from tightrope.policies import check_fit, load_policy
+from tightrope.policies.statistics import read_statistics
+from tightrope.rollouts import load_episodes
+from tightrope.rollouts.logs import export_minari
+from tightrope.studies.spec import load_study
+
+STEPS = 10
+HUGE = 10**12
+
+
+class Bomb:
+    """Unpickling it creates the marker, a folder."""
+
+    def __init__(self, marker):
+        self.marker = marker
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.marker),)
+
+
+def arrays():
+    return {
+        "observations": np.arange(2.0 * STEPS).reshape(STEPS, 2).astype(np.float32),
+        "rewards": np.arange(float(STEPS)),
+        "terminals": np.ones(STEPS),
+        "timeouts": np.zeros(STEPS),
+    }
+
+
+def pendulum():
+    return recipe("Pendulum-v1").make()
+
+
+def acting(path, **given):
+    env = pendulum()
+    check_fit(load_policy(path, env, **given), env)
+
+
+def refused(call, words):
+    with pytest.raises(InputError, match=words) as refusal:
+        call()
+    assert "\n" not in str(refusal.value)
+    assert len(str(refusal.value)) < 1500
+
+
+# --- code ------------------------------------------------------------------------------------
+
+
+def test_pickled_arrays_are_never_unpickled(tmp_path):
+    marker, log = tmp_path / "marker", tmp_path / "log.npz"
+    objects = np.array([Bomb(marker)] * STEPS, dtype=object)
+    for name in arrays():
+        np.savez(log, **{**arrays(), name: objects})
+        refused(lambda: load_episodes(log), "damaged or no log")
+    np.savez(tmp_path / "statistics.npz", mean=objects, var=np.ones(3))
+    refused(
+        lambda: read_statistics(tmp_path / "statistics.npz", pendulum(), trust=False), "cannot read"
+    )
+    (tmp_path / "statistics.pkl").write_bytes(pickle.dumps(Bomb(marker)))
+    refused(
+        lambda: read_statistics(tmp_path / "statistics.pkl", pendulum(), trust=False), "`trust`"
+    )
+    log.write_bytes(pickle.dumps(Bomb(marker)))  # numpy reads a bare pickle as well, if allowed
+    refused(lambda: load_episodes(log), "damaged or no log")
+    assert not marker.exists()
+
+
+def sb3(path, original, **members):
+    """An SB3 zip with some members exchanged or added."""
+    with zipfile.ZipFile(original) as old, zipfile.ZipFile(path, "w") as new:
+        kept = {name: old.read(name) for name in old.namelist()}
+        for name, content in {**kept, **members}.items():
+            new.writestr(name, content)
+    return path
+
+
+def saved(content):
+    stream = io.BytesIO()
+    torch.save(content, stream)
+    return stream.getvalue()
+
+
+def test_pickles_in_an_sb3_zip_are_never_unpickled(sb3_file, tmp_path):
+    marker, original = tmp_path / "marker", sb3_file("PPO", "Pendulum-v1")
+    with zipfile.ZipFile(original) as archive:
+        data = json.loads(archive.read("data"))
+    bomb = base64.b64encode(pickle.dumps(Bomb(marker))).decode()
+    for entry in data.values():
+        if isinstance(entry, dict) and ":serialized:" in entry:
+            entry[":serialized:"] = bomb
+    data["_last_original_obs"] = {":type:": "bomb", ":serialized:": bomb}
+    armed = sb3(tmp_path / "data.zip", original, data=json.dumps(data))
+    acting(armed, normalize=False)  # the weights are there, and nothing else is needed
+    for content in (saved(Bomb(marker)), pickle.dumps(Bomb(marker)), b""):
+        armed = sb3(tmp_path / "weights.zip", original, **{"policy.pth": content})
+        refused(lambda path=armed: acting(path), "cannot read the weights")
+    assert not marker.exists()
+
+
+def state_of(original):
+    with zipfile.ZipFile(original) as archive:
+        return torch.load(io.BytesIO(archive.read("policy.pth")), weights_only=True)
+
+
+def test_weights_that_are_not_plain_numbers_are_refused(sb3_file, tmp_path):
+    """One number that stands for 10¹², a sparse or complex tensor, a number for a name."""
+    original = sb3_file("PPO", "Pendulum-v1")
+    state, name = state_of(original), "mlp_extractor.policy_net.0.weight"
+    others = {
+        "repeated": {name: torch.zeros(1).expand(10**6, 10**6)},
+        "sparse": {name: torch.eye(3).to_sparse()},
+        "complex": {name: state[name] * 1j},
+        "named by a number": {5: state[name]},
+        "of no tensor": {name: [1.0]},
+    }
+    for case, change in others.items():
+        path = sb3(tmp_path / f"{case}.zip", original, **{"policy.pth": saved({**state, **change})})
+        refused(lambda path=path: acting(path), "expected named tensors")
+
+
+def test_weights_that_were_to_be_trained_are_weights(sb3_file, tmp_path):
+    original = sb3_file("PPO", "Pendulum-v1")
+    state = {name: torch.nn.Parameter(value) for name, value in state_of(original).items()}
+    acting(sb3(tmp_path / "parameters.zip", original, **{"policy.pth": saved(state)}))
+
+
+# --- paths -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["../../escaped", "/tmp/escaped-from-a-zip", "a/../../escaped"])
+def test_members_of_archives_with_paths_are_not_unpacked(name, sb3_file, tmp_path):
+    inner = tmp_path / "a" / "b"
+    inner.mkdir(parents=True)
+    acting(sb3(inner / "model.zip", sb3_file("PPO", "Pendulum-v1"), **{name: b"out"}))
+    with zipfile.ZipFile(inner / "log.npz", "w") as archive:
+        archive.writestr(name, b"out")
+        for key, value in arrays().items():
+            content = io.BytesIO()
+            np.save(content, value)
+            archive.writestr(f"{key}.npy", content.getvalue())
+    load_episodes(inner / "log.npz")
+    assert not list(tmp_path.rglob("escaped*"))
+    assert not Path("/tmp/escaped-from-a-zip").exists()
+
+
+@pytest.mark.parametrize("name", ["../escaped-v0", "/escaped-v0", "a/../../escaped-v0", "..-v0/x"])
+def test_ids_with_paths_are_no_ids(name, tmp_path, monkeypatch):
+    from recordings import recording
+
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "minari"))
+    refused(lambda: load_episodes(name), "nothing at")
+    rows = recording(2)
+    complete = {
+        "actions": np.zeros((len(rows.rewards), 1), np.float32),
+        "final_observations": np.zeros((2, 3), np.float32),
+    }
+    pytest.importorskip("minari")
+    refused(lambda: export_minari(dataclasses.replace(rows, **complete), name), "an id such as")
+    assert not list(tmp_path.rglob("*escaped*"))
+
+
+def hdf5(path, **changes):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(path, "w") as archive:
+        for name, value in arrays().items():
+            if name in changes:
+                changes[name](h5py, archive, name)
+            else:
+                archive[name] = value
+    return path
+
+
+def test_hdf5_that_leads_out_of_its_file_is_refused(tmp_path):
+    (tmp_path / "secret").write_bytes(bytes(range(8 * STEPS)))
+    other = hdf5(tmp_path / "other.hdf5")
+
+    def link(h5py, archive, name):
+        archive[name] = h5py.ExternalLink(str(other), name)
+
+    def stored(h5py, archive, name):
+        place = [(str(tmp_path / "secret"), 0, 8 * STEPS)]
+        archive.create_dataset(name, (STEPS, 2), "f4", external=place)
+
+    def virtual(h5py, archive, name):
+        layout = h5py.VirtualLayout((STEPS, 2), "f4")
+        layout[:] = h5py.VirtualSource(str(other), name, (STEPS, 2))
+        archive.create_virtual_dataset(name, layout)
+
+    for lead in (link, stored, virtual):
+        path = hdf5(tmp_path / f"{lead.__name__}.hdf5", observations=lead)
+        refused(lambda path=path: load_episodes(path), "'observations' in another file")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("../{episode_index}.parquet", "/etc/{episode_index}", "{episode_index.__class__}"),
+        *("{episode_index:09999999999d}", "{episode_index!r:>9999999999}", "{", "{0}", "{x}"),
+    ],
+)
+def test_where_a_lerobot_folder_says_its_data_are_is_in_the_folder(path, tmp_path):
+    pytest.importorskip("pyarrow")
+    rows = {
+        "observation.state": np.zeros((3, 2), np.float32),
+        "next.reward": np.zeros(3, np.float32),
+    }
+    folder = write_lerobot(tmp_path / "robot", [rows], "v2.1")
+    info = json.loads((folder / "meta" / "info.json").read_text())
+    (folder / "meta" / "info.json").write_text(json.dumps({**info, "data_path": path}))
+    refused(lambda: load_episodes(folder), "expected a data_path")
+
+
+# --- sizes -----------------------------------------------------------------------------------
+
+
+def test_sizes_that_cannot_be_in_the_file_are_refused_before_memory_is_taken(tmp_path):
+    def unwritten(h5py, archive, name):
+        shape = (HUGE, 2) if name == "observations" else (HUGE,)
+        archive.create_dataset(name, shape, "f4", chunks=True)
+
+    path = hdf5(tmp_path / "unwritten.hdf5", observations=unwritten, rewards=unwritten)
+    refused(lambda: load_episodes(path), "made to fill the memory")
+    path = tmp_path / "packed.npz"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_BZIP2) as archive:
+        archive.writestr("observations.npy", bytes(1 << 25))  # bzip2 packs zeros 45,000 to 1
+    refused(lambda: load_episodes(path), "made to fill the memory")
+    path = tmp_path / "packed.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_BZIP2) as archive:
+        archive.writestr("data", bytes(1 << 25))
+    refused(lambda: acting(path), "made to fill the memory")
+
+
+def test_rows_of_one_number_repeated_without_end_are_refused(tmp_path):
+    """Parquet notes how often a number is repeated: some kilobytes of 10⁶ rows."""
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path, count = tmp_path / "log.parquet", 1 << 22
+    same = pyarrow.array(np.zeros(count, np.int8))
+    names = ("episode", "obs_x", "reward", "done")
+    rows = pyarrow.table(dict.fromkeys(names, same))
+    parquet.write_table(rows, path)
+    refused(lambda: load_episodes(path), "made to fill the memory")
+
+
+def test_an_array_that_ends_before_its_header_says_is_damaged(tmp_path):
+    path, header = tmp_path / "lying.npz", io.BytesIO()
+    kind = {"descr": "<f8", "fortran_order": False, "shape": (10**9,)}
+    np.lib.format.write_array_header_1_0(header, kind)
+    np.savez(path, **{name: value for name, value in arrays().items() if name != "rewards"})
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("rewards.npy", header.getvalue())
+    refused(lambda: load_episodes(path), "damaged or no log")
+
+
+# --- what the campaign found -----------------------------------------------------------------
+
+
+DEEP = "[" * 100_000
+
+
+@pytest.mark.parametrize("text", [f"name = {DEEP}", f"seed = {'9' * 5000}", "\x00", "a = 0x" * 9])
+def test_a_study_of_depths_and_endless_numbers_is_one_line(text, tmp_path):
+    (tmp_path / "study.toml").write_text(text)
+    refused(lambda: load_study(tmp_path / "study.toml"), "expected TOML")
+
+
+@pytest.mark.parametrize("shape", [5, None, "wide", {"rows": 3}])
+def test_a_lerobot_feature_of_an_odd_shape_is_one_line(shape, tmp_path):
+    pytest.importorskip("pyarrow")
+    rows = {
+        "observation.state": np.zeros((3, 2), np.float32),
+        "next.reward": np.zeros(3, np.float32),
+    }
+    folder = write_lerobot(tmp_path / "robot", [rows], "v3.0")
+    info = json.loads((folder / "meta" / "info.json").read_text())
+    info["features"]["observation.state"]["shape"] = shape
+    (folder / "meta" / "info.json").write_text(json.dumps(info))
+    refused(lambda: load_episodes(folder), "a record of each feature")
+    (folder / "meta" / "info.json").write_text(DEEP)
+    refused(lambda: load_episodes(folder), "is damaged")
+
+
+@pytest.mark.parametrize("name", ["dataset_id", "env_spec"])
+@pytest.mark.parametrize("value", [5, {}, "no id", "x" * 10_000])
+def test_minari_metadata_of_another_kind_are_one_line(name, value, tmp_path, monkeypatch):
+    for library in ("minari", "h5py"):
+        pytest.importorskip(library)
+    from readers import READERS
+
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    folder = READERS["minari"].make(tmp_path)
+    path = folder / "data" / "metadata.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), name: value}))
+    refused(lambda: load_episodes(folder), "cannot read the Minari dataset")
+
+
+def test_names_of_columns_that_are_no_text_are_one_line(tmp_path):
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "log.csv"
+    path.write_bytes(b"episode,obs_\xff,reward\n0,1,2\n")
+    refused(lambda: load_episodes(path), "cannot read")
+
+
+def test_a_format_of_many_letters_is_not_repeated_in_full(tmp_path):
+    from tightrope.files import load_tensors, save_tensors
+
+    save_tensors(tmp_path / "x.safetensors", {"a": np.zeros(1)}, {"format": "x" * 10_000})
+    refused(lambda: load_tensors(tmp_path / "x.safetensors", "wanted/1"), "expected the format")
