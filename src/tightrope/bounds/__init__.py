@@ -5,8 +5,15 @@ its docstring gives. ``delta`` is always a failure probability; nothing here spl
 statements, except where a theorem's own constant does.
 """
 
-from tightrope.bounds.betting import betting_lower, betting_upper, planned_bets
+from tightrope.bounds.betting import (
+    betting_lower,
+    betting_upper,
+    default_bets,
+    planned_bets,
+    target_bets,
+)
 from tightrope.bounds.constant_bet import bet_loss, pac_bayes_bet, planned_bet
+from tightrope.bounds.difference import difference_lower, difference_upper
 from tightrope.bounds.holdout import (
     clopper_pearson_lower,
     clopper_pearson_upper,
@@ -34,6 +41,9 @@ __all__ = [
     "betting_upper",
     "clopper_pearson_lower",
     "clopper_pearson_upper",
+    "default_bets",
+    "difference_lower",
+    "difference_upper",
     "effective_draws",
     "episodes_needed",
     "holdout_kl",
@@ -51,6 +61,7 @@ __all__ = [
     "recursive_bound",
     "risk_floor",
     "split_kl",
+    "target_bets",
     "tolerance_rank",
     "tolerance_share",
     "xi",

@@ -18,9 +18,9 @@ from tightrope.bounds._domain import (
     proper_share,
     scalar_or_array,
 )
-from tightrope.bounds.constant_bet import LARGEST_BET, SMALLEST_BET, planned_bet
+from tightrope.bounds.constant_bet import CANDIDATES, LARGEST_BET, SMALLEST_BET, planned_bet
 
-__all__ = ["betting_lower", "betting_upper", "planned_bets"]
+__all__ = ["betting_lower", "betting_upper", "default_bets", "planned_bets", "target_bets"]
 
 Shares: TypeAlias = Sequence[float | Fraction] | FloatArray
 
@@ -78,7 +78,8 @@ def betting_upper(
 
     .. math:: 1 - \mathrm{betting\_lower}(1 - x)  \quad (H.3)
 
-    Guarantee, arguments and errors as :func:`betting_lower`. Rounded upward.
+    Guarantee, arguments and errors as :func:`betting_lower`. Rounded upward. With bets that do not
+    depend on n, and values of one mean, it holds at every n at once (H.7).
 
     >>> round(float(betting_upper([0.5, 0.6, 0.5, 0.4] * 25, delta=0.025)), 4)
     0.5259
@@ -129,8 +130,58 @@ def planned_bets(
     rest = float(np.exp(np.log1p(-bet * free).mean() + np.log(delta) / n))
     share_of_capital = bet * (1.0 - (1.0 - rest) / bet) / rest
     planned = min(max(share_of_capital, SMALLEST_BET), LARGEST_BET)
-    bets, weights = _halving_bets(n)
+    bets, weights = default_bets(n)
     return np.append(planned, bets), np.append(share, (1.0 - share) * weights)
+
+
+def target_bets(
+    values: ArrayLike, *, target: float, n: int, planned_share: float = 0.9
+) -> tuple[FloatArray, FloatArray]:
+    r"""Bets and weights that soonest show a mean below `target`, on values like these free ones.
+
+    .. math:: \arg\max_c \tfrac1k \sum_j \ln\bigl(1 - c + c \tfrac{1 - x_j}{1 - m^*}\bigr)
+
+    over 64 values of c from 2^-12 to 1 - 2^-10: the bet whose capital against the target m* grows
+    fastest, whatever the number of values. It gets the weight `planned_share`; the default bets
+    for n values share the rest. For :func:`betting_upper` at every number of values at once (H.7).
+    A plan, not a bound.
+
+    Args:
+        values: in [0, 1], of any shape; free ones, such as those of pilot episodes.
+        target: m*, in (0, 1).
+        n: largest number of values to expect, at least 1.
+        planned_share: weight of the planned bet, in (0, 1).
+
+    Raises:
+        ValueError: `values` is empty, or an argument is NaN or outside its set.
+
+    >>> bets, weights = target_bets([0.0, 0.02, 0.1], target=0.1, n=100)
+    >>> bets[:2].round(3), weights[:2].round(3)
+    (array([0.999, 1.   ]), array([0.9 , 0.05]))
+    """
+    free = inside("values", values, 0, 1).ravel()
+    if free.size == 0:
+        raise ValueError(f"values must have at least one value, found {values!r}")
+    share = float(proper_share("planned_share", planned_share))
+    payoff = (1.0 - free) / (1.0 - float(proper_share("target", target)))
+    growth = [np.log1p(bet * (payoff - 1.0)).mean() for bet in CANDIDATES]
+    bets, weights = default_bets(int(counts("n", n)))
+    planned = CANDIDATES[int(np.argmax(growth))]
+    return np.append(planned, bets), np.append(share, (1.0 - share) * weights)
+
+
+def default_bets(n: int) -> tuple[FloatArray, FloatArray]:
+    """Bets 1, 1/2, ... to where n values no longer pay; weights 1/2, 1/4, ..., the last twice.
+
+    Args:
+        n: number of values, at least 1.
+
+    >>> default_bets(4)
+    (array([1.  , 0.5 , 0.25]), array([0.5 , 0.25, 0.25]))
+    """
+    count = 1 + max(1, int(np.ceil(np.log2(int(counts("n", n))))))
+    bets = np.ldexp(1.0, -np.arange(count))
+    return bets, np.append(bets[1:], bets[-1])
 
 
 def _rows(name: str, values: ArrayLike, delta: ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -140,13 +191,6 @@ def _rows(name: str, values: ArrayLike, delta: ArrayLike) -> tuple[FloatArray, F
     return rows, failure_probability("delta", delta)
 
 
-def _halving_bets(n: int) -> tuple[FloatArray, FloatArray]:
-    """1, 1/2, ... to where a bet could no longer pay; weights 1/2, 1/4, ..., the last twice."""
-    count = 1 + max(1, int(np.ceil(np.log2(n))))
-    bets = np.ldexp(1.0, -np.arange(count))
-    return bets, np.append(bets[1:], bets[-1])
-
-
 def _portfolio(
     bets: Shares | None, weights: Shares | None, n: int
 ) -> tuple[FloatArray, FloatArray]:
@@ -154,7 +198,7 @@ def _portfolio(
     if bets is None:
         if weights is not None:
             raise ValueError(f"weights need bets, found weights {weights!r} and no bets")
-        default, shares = _halving_bets(n)
+        default, shares = default_bets(n)
         return default, np.log(shares)
     exact_bets = fractions("bets", bets)
     equal = [Fraction(1, len(exact_bets))] * len(exact_bets)

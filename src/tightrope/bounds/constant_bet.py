@@ -6,11 +6,11 @@ from numpy.typing import ArrayLike
 from tightrope.bounds._budget import ROUND_UP, bet_budget
 from tightrope.bounds._domain import Bound, FloatArray, inside, proper_share, scalar_or_array
 
-__all__ = ["LARGEST_BET", "SMALLEST_BET", "bet_loss", "pac_bayes_bet", "planned_bet"]
+__all__ = ["CANDIDATES", "LARGEST_BET", "SMALLEST_BET", "bet_loss", "pac_bayes_bet", "planned_bet"]
 
 # Of a planned bet: from one that can hardly pay to one that a single loss of 1 nearly ruins.
 SMALLEST_BET, LARGEST_BET = 2.0**-12, 1.0 - 2.0**-10
-_CANDIDATES = np.geomspace(SMALLEST_BET, LARGEST_BET, 64)
+CANDIDATES = np.geomspace(SMALLEST_BET, LARGEST_BET, 64)
 
 
 def bet_loss(loss: ArrayLike, bet: ArrayLike) -> Bound:
@@ -106,10 +106,10 @@ def planned_bet(losses: ArrayLike, *, n: ArrayLike, delta: ArrayLike, kl: ArrayL
     if flat.size == 0:
         raise ValueError(f"losses must have at least one value, found {losses!r}")
     nats = bet_budget(kl=kl, n=n, delta=delta)[..., None]  # (..., candidates)
-    bounds = -np.expm1(-(_mean_bet_losses(flat) + nats)) / _CANDIDATES
-    return scalar_or_array(_CANDIDATES[np.argmin(bounds, axis=-1)])
+    bounds = -np.expm1(-(_mean_bet_losses(flat) + nats)) / CANDIDATES
+    return scalar_or_array(CANDIDATES[np.argmin(bounds, axis=-1)])
 
 
 def _mean_bet_losses(losses: FloatArray) -> FloatArray:
     """One mean for each candidate; a loop, so that memory stays that of the losses."""
-    return np.array([-np.log1p(-bet * losses).mean() for bet in _CANDIDATES])
+    return np.array([-np.log1p(-bet * losses).mean() for bet in CANDIDATES])
