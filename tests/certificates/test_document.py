@@ -105,7 +105,7 @@ def test_the_document_has_every_key_that_the_design_names(document):
         *("headline", "ledger", "beforehand", "void", "assumptions", "subject", "digests"),
     )
     assert set(names) <= set(document)
-    assert document["schema_version"] == SCHEMA_VERSION == 2
+    assert document["schema_version"] == SCHEMA_VERSION == 4
     assert document["return_range"]["source"] == "pilot"
     assert document["options"]["seed"] == 2
 
@@ -195,7 +195,7 @@ def test_a_value_of_another_type_is_refused_wherever_it_is(document):
         {"n": -1},
         {"n": 2.5},
         {"unit": "row"},
-        {"schema_version": 3},
+        {"schema_version": 5},
         {"vacuous": "no"},
         {"digests": {"predictor": "0" * 63}},
         {"digests": {"predictor": "G" * 64}},

@@ -75,7 +75,7 @@ def test_statements_of_one_kind_share_its_part_equally_in_the_ledger_of_auto():
         parts = {many.failure(name) for name in names}
         assert len(parts) == 1
         assert parts.pop() * len(names) == pytest.approx(few.failure(names[0]), rel=1e-12)
-    for name in ("tolerance", "mean risk, unit step", "band"):
+    for name in ("tolerance", "mean risk, unit step", "band", "monitor"):
         assert many.failure(name) == few.failure(name)
         assert {e.source for e in many.entries if e.statement == name} == {"delta", "delta_prime"}
 

@@ -115,7 +115,7 @@ def test_too_few_episodes_are_an_input_error_with_the_number_needed(name, episod
 )
 def test_an_unknown_scheme_is_an_input_error_that_lists_the_known(name):
     with pytest.raises(
-        InputError, match="auto, nonrec-noninf, nonrec-inf, holdout, rec-T"
+        InputError, match="auto, nonrec-noninf, nonrec-inf, holdout, sequential, rec-T"
     ) as error:
         scheme(name)
     assert repr(name) in str(error.value)

@@ -17,7 +17,7 @@ decides where the first is too close to tell. Rewards are clipped symmetrically,
 floor and a mean of 0.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
@@ -26,39 +26,21 @@ from scipy.stats import binom, norm
 
 from tightrope.certificates import Options, certify, certify_many
 from tightrope.posteriors import draw_predictions
-from tightrope.rollouts import Episode, join
+from tightrope.studies.audit.processes import FEATURES, SLOPE, Steps, recorded
 
 SCHEMES = ("nonrec-noninf", "nonrec-inf", "rec-2", "rec-6", "holdout")
-SLOPE, FEATURES = 0.8, 2
+SMALL = (8, 8)  # hidden layers
 
 
 @dataclass(frozen=True)
-class Process:
-    """Episodes of independent steps, but for an offset that all rewards of an episode share."""
+class Process(Steps):
+    """With a return range whose clipped targets have moments in closed form."""
 
-    half_width: float  # of the return range around 0
-    noise: float
-    episodes: int
-    steps: int
-    offset: float = 0.0
-    largest: float = np.inf  # reward, in absolute value
-    falls: float = 0.0  # share of episodes that terminate
-
-    def draw(self, count, rng):
-        """(count, steps, features) observations and (count, steps) rewards of new episodes."""
-        x = rng.normal(size=(count, self.steps, FEATURES)).astype(np.float32)
-        shared = self.offset * rng.normal(size=(count, 1))
-        rewards = SLOPE * x[:, :, 0] + shared + self.noise * rng.normal(size=(count, self.steps))
-        return x, np.clip(rewards.astype(float), -self.largest, self.largest)
+    half_width: float = field(kw_only=True)  # of the return range around 0
+    episodes: int = field(kw_only=True)
 
     def record(self, rng):
-        ends = rng.random(self.episodes) < self.falls
-        every = zip(*self.draw(self.episodes, rng), ends.tolist(), strict=True)
-        episodes = [
-            Episode(x, rewards, ended, not ended, seed=index)
-            for index, (x, rewards, ended) in enumerate(every)
-        ]
-        return join(episodes, {"log": "toy"})
+        return recorded(self.draw(self.episodes, rng), {"log": "toy"})
 
     def target_moments(self, x):
         """E[y | x] and E[y^2 | x] of y = clip(N(m, s^2), 0, 1)."""
@@ -102,12 +84,6 @@ def most_failures(repetitions, probability):
     return binom.ppf(1 - 1e-6, repetitions, probability)
 
 
-@pytest.fixture(autouse=True)
-def _small_networks(monkeypatch):
-    for room in ("presets", "regression"):
-        monkeypatch.setattr(f"tightrope.posteriors.{room}.HIDDEN", (8, 8))
-
-
 def uncorrected(statements, kappa=0.5):
     """The recursion over measured means, without any bound: too small about every other time."""
     value = statements[0].mean
@@ -121,7 +97,7 @@ def simulate(process, schemes, repetitions, *, delta, delta_prime, seed, **fits)
     rng = np.random.default_rng(seed)
     violated = {(scheme, unit): 0 for scheme in schemes for unit in ("step", "episode")}
     naive = dict(violated)
-    with short_fits(**fits):
+    with short_fits(**fits, hidden=SMALL):
         for repetition in range(repetitions):
             unit = ("step", "episode")[repetition % 2]  # which of the two the fit aims at
             requests = [
@@ -268,7 +244,8 @@ class Truth:
     """What a large number of new episodes says of each statement of a certificate."""
 
     def __init__(self, process, certificate, episodes, seed):
-        x, rewards = process.draw(episodes, np.random.default_rng(seed))
+        drawn = process.draw(episodes, np.random.default_rng(seed))
+        x, rewards = drawn.observations, drawn.rewards
         elapsed = np.tile(np.arange(process.steps), episodes)
         scaling, network = certificate.chain.scaling, certificate.chain.network
         found = network(scaling.inputs(x.reshape(-1, FEATURES), elapsed)).reshape(rewards.shape)
@@ -280,8 +257,16 @@ class Truth:
         self.scores = {
             "tolerance": np.sqrt(np.square(errors).mean(axis=1)),
             "band": (np.abs(errors) / profile[at]).max(axis=1),
+            "monitor": self.deviation(certificate, errors),
         }
         self.returns = {"discounted": rewards[:, 0], "undiscounted": rewards.sum(axis=1)}
+
+    def deviation(self, certificate, errors):
+        """With gamma = 0 a deviation is minus the error at the first step of its window."""
+        before = certificate.beforehand
+        number = np.arange(errors.shape[1]) // before.window
+        widths = np.array(before.widths)[np.minimum(number, len(before.widths) - 1)]
+        return (np.abs(errors[:, number * before.window]) / widths).max(axis=1)
 
     def violated(self, statement, value):
         """Whether `value` in place of the statement's is wrong; None if too close to tell."""
@@ -320,7 +305,7 @@ def simulate_auto(process, repetitions, *, delta, delta_prime, seed):
     """Violations of each statement, of its estimate, and of any of the statements."""
     rng = np.random.default_rng(seed)
     violated, naive, allowed, together = {}, {}, {}, 0
-    with short_fits(regression_steps=15):
+    with short_fits(regression_steps=15, hidden=SMALL):
         for repetition in range(repetitions):
             certificate = certify(
                 process.record(rng),
@@ -375,6 +360,7 @@ def test_every_statement_of_auto_fails_at_most_at_its_rate(process, repetitions,
     kinds = {
         "tolerance", "risk, unit step", "risk, unit episode",
         "error of the predicted return at every step of a new episode at once",
+        "deviation from the prediction, at all steps of a new episode at once,",
         "discounted return of a new episode", "undiscounted return of a new episode",
         "expected discounted return of a new episode",
         "expected undiscounted return of a new episode",

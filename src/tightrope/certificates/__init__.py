@@ -8,9 +8,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tightrope.certificates.callback import CertifyCallback
     from tightrope.certificates.certificate import Certificate
     from tightrope.certificates.document import as_text, schema, to_document
     from tightrope.certificates.folder import load_certificate, write
+    from tightrope.certificates.gate import Conditions, check
     from tightrope.certificates.issue import certify_many
     from tightrope.certificates.ledger import Ledger
     from tightrope.certificates.options import Options
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Certificate": "certificate",
+    "CertifyCallback": "callback",
+    "Conditions": "gate",
     "Ledger": "ledger",
     "Options": "options",
     "Request": "request",
@@ -27,6 +31,7 @@ _HOMES = {
     "as_text": "document",
     "certify": "request",
     "certify_many": "issue",
+    "check": "gate",
     "load_certificate": "folder",
     "schema": "document",
     "to_document": "document",
@@ -34,6 +39,8 @@ _HOMES = {
 }
 __all__ = [
     "Certificate",
+    "CertifyCallback",
+    "Conditions",
     "Ledger",
     "Options",
     "Request",
@@ -42,6 +49,7 @@ __all__ = [
     "as_text",
     "certify",
     "certify_many",
+    "check",
     "load_certificate",
     "schema",
     "to_document",

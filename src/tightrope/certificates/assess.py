@@ -8,7 +8,9 @@ from numpy.typing import NDArray
 
 from tightrope.certificates.assumptions import INDEPENDENT_EPISODES, INDEPENDENT_STEPS
 from tightrope.certificates.beforehand import Beforehand
+from tightrope.certificates.checks import dependence, drift
 from tightrope.certificates.data import Data, View
+from tightrope.certificates.deviations import alarm_statement
 from tightrope.certificates.fixed import band, errors, mean_risk, tolerances
 from tightrope.certificates.ledger import (
     Ledger,
@@ -30,7 +32,7 @@ from tightrope.certificates.outcomes import failure_names, outcomes, return_name
 from tightrope.certificates.portions import Portion, bound_portions, final_bound
 from tightrope.certificates.statements import Statement
 from tightrope.posteriors import Chain, draw_losses, kl_divergence
-from tightrope.rollouts import Pairs
+from tightrope.rollouts import Episodes, Pairs
 from tightrope.seeds import Stream, child_seed
 
 __all__ = ["Assessment", "assess", "ledger_of"]
@@ -49,6 +51,8 @@ class Comparison:
         constant_error: of predicting the mean validation return, on test (or validation).
         per_step_error: of predicting the mean validation return of the same elapsed step, there.
         effective_n: independent steps worth of information on the loss, on the last portion.
+        dependence: p-value of independent steps, from the losses there.
+        drift: p-value of episodes that are alike, from the returns of all validation episodes.
     """
 
     train_error: float
@@ -56,6 +60,8 @@ class Comparison:
     constant_error: float
     per_step_error: float
     effective_n: float
+    dependence: float
+    drift: float
 
 
 @dataclass(frozen=True)
@@ -101,7 +107,7 @@ def assess(
         portions, said = _jointly(chain, data, view, options, beforehand, ledger)
     else:
         portions = _singly(chain, data, view, options, beforehand, ledger)
-        said = _own_statements(portions, data, view, options, ledger)
+        said = _own_statements(portions, chain, data, view, options, beforehand, ledger)
     usable = [i for i, s in enumerate(said) if s.kind == "tolerance" and s.value < 1]
     return Assessment(
         ledger=ledger,
@@ -141,6 +147,18 @@ def _jointly(
             delta=ledger.failure("band"),
             profile=beforehand.profile,
             confidence=ledger.confidence_in("band"),
+            joint=joint,
+        )
+    )
+    said.append(
+        alarm_statement(
+            chain,
+            _held_out(data, view.free_count),
+            gamma=options.gamma,
+            window=beforehand.window,
+            widths=beforehand.widths,
+            delta=ledger.failure("monitor"),
+            confidence=ledger.confidence_in("monitor"),
             joint=joint,
         )
     )
@@ -197,24 +215,50 @@ def _recursion(
 
 def _own_statements(
     portions: dict[Unit, tuple[Portion, ...]],
+    chain: Chain,
     data: Data,
     view: View,
     options: Options,
+    beforehand: Beforehand,
     ledger: Ledger,
 ) -> list[Statement]:
     """The bound of one scheme, and beside it statements with confidences of their own."""
     alone = ledger.confidence
     other: Unit = "episode" if options.unit == "step" else "step"
     names = [*return_names(data, options), *failure_names(data, options)]
-    joint = max(0.0, 1.0 - 2.0 * (1.0 - alone) - len(names) * options.delta)
+    fixed = options.division.fixed
+    sequential = options.division.first is not None  # then only mean risks hold where it stops
+    count = 0 if sequential else len(names) + fixed
+    joint = max(0.0, 1.0 - 2.0 * (1.0 - alone) - count * options.delta)
     failure = beside(delta=options.delta, candidates=options.candidates)
+    watched = []
+    if fixed and not sequential:
+        watched.append(
+            alarm_statement(
+                chain,
+                _held_out(data, view.free_count),
+                gamma=options.gamma,
+                window=beforehand.window,
+                widths=beforehand.widths,
+                delta=failure,
+                confidence=1.0 - options.candidates * failure,
+                joint=joint,
+            )
+        )
     return [
         *(
             _risk_statement(portions[unit], unit, view.scaling.width, alone, joint)
             for unit in (options.unit, other)
         ),
-        *outcomes(data, options, failure=lambda name: failure, joint=joint),
+        *watched,
+        *([] if sequential else outcomes(data, options, failure=lambda _: failure, joint=joint)),
     ]
+
+
+def _held_out(data: Data, free: int) -> Episodes:
+    """The whole episodes that a fixed predictor was not fitted to."""
+    validation = data.shares.validation
+    return validation.span(free, len(validation))
 
 
 def _risk_statement(
@@ -265,12 +309,17 @@ def _compare(chain: Chain, data: Data, view: View, options: Options) -> Comparis
     )
     reached = np.minimum(of.step, len(by_step) - 1)
     last = data.row_of_episode(starts(data, options)[-2])
+    losses, episode = train[last:], validation.episode[last:]
+    whole = data.shares.validation
+    totals = np.add.reduceat(whole.rewards, whole.offsets[:-1])
     return Comparison(
         train_error=unit_mean(train, validation.episode, unit),
         test_error=None if test is None else unit_mean(test, of.episode, unit),
         constant_error=unit_mean(np.square(goal - seen.mean()), of.episode, unit),
         per_step_error=unit_mean(np.square(goal - by_step[reached]), of.episode, unit),
-        effective_n=effective_size(train[last:], validation.episode[last:]),
+        effective_n=effective_size(losses, episode),
+        dependence=dependence(losses, episode, child_seed(_seed(options), Stream.CHECKS, 0)),
+        drift=drift(totals, child_seed(_seed(options), Stream.CHECKS, 1)),
     )
 
 

@@ -29,6 +29,9 @@ def assumptions(data: Data, view: View, options: Options) -> tuple[str, ...]:
             "The logged episodes are independent, identically distributed and of one policy; this "
             "was not checked."
         )
+    images = subject.get("recording", {}).get("left_out", [])
+    if images:
+        said.append(f"The predictor does not see the images of the log ({', '.join(images)}).")
     said.append(
         "Errors are certified at thinned steps: every "
         f"{nth(data.thin)}step from the start of an episode, first visits only."
@@ -59,6 +62,11 @@ def assumptions(data: Data, view: View, options: Options) -> tuple[str, ...]:
         "Mean risks cover the loss clipped to the return range, which was fixed by "
         f"{SOURCES[data.range_source]} before the validation data were used."
     )
+    if options.division.first is not None:
+        said.append(
+            "The bounds hold at every number of episodes at once, so it need not have been fixed "
+            "beforehand; units must have one mean."
+        )
     environment = subject.get("environment", {})
     if environment.get("suite") == "metaworld":
         said.append(f"Seeds: {environment['seeds']}.")

@@ -5,17 +5,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.bounds import bet_loss, planned_bets
+from tightrope.bounds import bet_loss, default_bets, planned_bets, target_bets
 from tightrope.certificates.data import Data, View
+from tightrope.certificates.deviations import widths_from, window_of
 from tightrope.certificates.ledger import Ledger
 from tightrope.certificates.measure import Measured, unit_values
-from tightrope.certificates.options import Options, Unit
+from tightrope.certificates.options import Options, Unit, target_of
 from tightrope.certificates.portions import bound_risk
+from tightrope.certificates.until import most_units
 from tightrope.errors import InputError
 from tightrope.posteriors import Regressed
 
 __all__ = ["Beforehand", "plan_beforehand", "plan_bets", "profile_from"]
 
+_UNITS: tuple[Unit, Unit] = ("step", "episode")
+_EASIEST = 0.999  # target of a bet, of the squared range
 _BINS = 20  # of the band's profile over the time limit
 # Of (P.3), ever nearer to 1, where all is staked on there being no loss of 1.
 _BETS: list[float] = [1.0 - 0.5 ** (k / 2) for k in range(1, 17)]
@@ -32,9 +36,11 @@ class Beforehand:
         episode_weights: of these.
         bet: of (P.3); None for (P.1).
         profile: half-widths of the band over equal parts of the time limit, the largest 1.
+        window: steps of a window of the monitor; None for a single one.
+        widths: of the monitor's windows, the largest 1.
 
     Raises:
-        InputError: the profile is another; bets are checked by their bounds.
+        InputError: profile, window or widths are others; bets are checked by their bounds.
     """
 
     bets: tuple[float, ...] = ()
@@ -43,21 +49,35 @@ class Beforehand:
     episode_weights: tuple[float, ...] = ()
     bet: float | None = None
     profile: tuple[float, ...] = (1.0,)
+    window: int | None = None
+    widths: tuple[float, ...] = (1.0,)
 
     def __post_init__(self) -> None:
-        if not all(0 < width <= 1 for width in self.profile) or max(self.profile, default=0) != 1:
-            raise InputError(f"expected a profile in (0, 1], the largest 1, found {self.profile!r}")
+        for name in ("profile", "widths"):
+            found = getattr(self, name)
+            if not all(0 < width <= 1 for width in found) or max(found, default=0) != 1:
+                raise InputError(f"expected {name} in (0, 1], the largest 1, found {found!r}")
+        if self.window is not None and self.window < 1:
+            raise InputError(f"expected a window of at least 1 step, found {self.window!r}")
 
 
 def plan_beforehand(
     first: Regressed | None, data: Data, seen: View, options: Options, ledger: Ledger
 ) -> Beforehand:
-    """Bets and the band's profile, from the errors of the folds left out; none without them."""
+    """Bets and the band's profile, from the errors of the folds left out; none without them.
+
+    The monitor's window follows from the discount, its widths from the same errors.
+    """
+    sequential = options.division.first is not None
+    window = window_of(options.gamma) if options.division.fixed and not sequential else None
     if first is None or seen.free is None:
-        return Beforehand()
+        return _unplanned(data, seen, options) if sequential else Beforehand(window=window)
     residuals = first.left_out - seen.free.targets.double().numpy()
     losses = np.square(residuals)
-    kind, later = options.division.kind, len(data.shares.validation) - seen.free_count
+    kind = options.division.kind
+    # The number of episodes of a search is not known beforehand; its largest is.
+    most = len(data.shares.validation) if options.until == "off" else options.max_episodes
+    later = most - seen.free_count
     if not options.division.fixed:
         return Beforehand(bet=_planned_bet(losses, later, data, seen, options, ledger))
     name = "mean risk, unit step" if kind == "auto" else "hold-out: risk"
@@ -70,15 +90,34 @@ def plan_beforehand(
             delta=ledger.failure(name),
             thin=data.thin,
         )
-        for unit in ("step", "episode")
+        for unit in _UNITS
     }
+    if options.until != "off":
+        values = unit_values(losses, seen.free_episode, options.unit)
+        goal = min((target_of(options.until) / seen.scaling.width) ** 2, _EASIEST)
+        units = most_units(data, seen, options, options.unit)
+        bets, weights = target_bets(np.clip(values, 0.0, 1.0), target=goal, n=units)
+        planned[options.unit] = tuple(map(float, bets)), tuple(map(float, weights))
     return Beforehand(
         bets=planned["step"][0],
         weights=planned["step"][1],
         episode_bets=planned["episode"][0],
         episode_weights=planned["episode"][1],
         profile=profile_from(residuals, seen.free_step, seen),
+        window=window,
+        widths=widths_from(
+            residuals, seen.free_episode, seen.free_step, gamma=options.gamma, window=window
+        ),
     )
+
+
+def _unplanned(data: Data, seen: View, options: Options) -> Beforehand:
+    """The default bets of a search; they must not depend on where it stops."""
+    step, episode = (
+        tuple(tuple(map(float, each)) for each in default_bets(most_units(data, seen, options, u)))
+        for u in _UNITS
+    )
+    return Beforehand(step[0], step[1], episode[0], episode[1])
 
 
 def plan_bets(

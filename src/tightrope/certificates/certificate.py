@@ -1,11 +1,13 @@
 """The certificate: a frozen record of everything that is promised and what it was made from."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 from tightrope.certificates.beforehand import Beforehand
+from tightrope.certificates.checks import LEVEL
 from tightrope.certificates.ledger import Spent
 from tightrope.certificates.options import Options, Unit
 from tightrope.certificates.portions import Portion, final_bound
@@ -14,7 +16,7 @@ from tightrope.errors import InputError
 from tightrope.posteriors import Chain, RangeSource, ReturnPredictor
 from tightrope.rollouts import Episodes
 
-__all__ = ["DERIVED", "Certificate", "Counts", "Fit", "Limits", "ReturnRange"]
+__all__ = ["DERIVED", "Certificate", "Checks", "Counts", "Fit", "Limits", "ReturnRange"]
 
 
 class Limits(NamedTuple):
@@ -35,6 +37,29 @@ class ReturnRange:
     low: float
     high: float
     source: RangeSource
+
+
+@dataclass(frozen=True)
+class Checks:
+    """Do the episodes look as statements assume? P-values, which enter no bound.
+
+    Attributes:
+        dependence: that losses of one episode are no more alike than those of different ones.
+        drift: that returns do not depend on the order in which episodes were recorded.
+    """
+
+    dependence: Probability
+    drift: Probability
+
+    @property
+    def dependent(self) -> bool:
+        """Whether the losses say that steps are not independent."""
+        return self.dependence <= LEVEL
+
+    @property
+    def drifting(self) -> bool:
+        """Whether the returns say that episodes are not alike."""
+        return self.drift <= LEVEL
 
 
 @dataclass(frozen=True)
@@ -95,6 +120,7 @@ class Certificate:
         confidence: that all of `ledger` holds.
         n: independent units behind `bound`.
         effective_n: steps worth of information on the loss, on the last portion.
+        checks: whether steps look independent, and episodes alike.
         return_range: that losses are clipped to.
         clipped_share: of the validation returns, outside the range.
         train_error: of the predictor on the validation episodes.
@@ -125,6 +151,7 @@ class Certificate:
     confidence: Probability
     n: Count
     effective_n: float
+    checks: Checks
     return_range: ReturnRange
     clipped_share: Probability
     train_error: Probability
@@ -217,6 +244,54 @@ class Certificate:
     def predictor(self) -> ReturnPredictor:
         """The predictor: observations, and elapsed steps if it has a clock, to returns."""
         return self.chain.predictor(self.options.sampling)
+
+    def plot(self, axes: Sequence[Any] | None = None) -> Any:
+        """Draw predictions along one episode, and the RMS error of every episode.
+
+        Args:
+            axes: two of matplotlib's axes to draw on; None: those of a new figure.
+
+        Returns:
+            The axes.
+        """
+        from tightrope.certificates.figures import draw_certificate
+
+        if axes is None:
+            from matplotlib import pyplot
+
+            axes = pyplot.subplots(1, 2, figsize=(10, 3.6), layout="constrained")[1]
+        draw_certificate(self, axes)
+        return axes
+
+    def save(self, folder: str | Path) -> "Certificate":
+        """Write certificate.json, predictor.safetensors and rollouts.safetensors to a new folder.
+
+        These are the files that `tightrope verify` recomputes; `tightrope report` adds the page.
+
+        Returns:
+            The certificate with the digests of its files.
+
+        Raises:
+            InputError: the folder exists or cannot be written.
+        """
+        from tightrope.certificates.folder import write
+
+        return write(self, folder)
+
+    def to_pandas(self) -> Any:
+        """The statements as a data frame, one row each.
+
+        Raises:
+            InputError: pandas is not installed.
+        """
+        from tightrope.certificates.notebook import statements_frame
+
+        return statements_frame(self)
+
+    def _repr_html_(self) -> str:
+        from tightrope.certificates.notebook import certificate_html
+
+        return certificate_html(self)
 
     def __str__(self) -> str:
         from tightrope.certificates.words import in_words

@@ -21,7 +21,7 @@ __all__ = [
     "to_document",
 ]
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 4
 _BESIDE = ("chain", "rollouts")  # in files of their own
 
 

@@ -22,7 +22,7 @@ from tightrope.certificates.measure import unit_values
 from tightrope.certificates.options import Unit
 from tightrope.certificates.portions import Portion
 from tightrope.certificates.statements import Statement
-from tightrope.posteriors import Network
+from tightrope.posteriors import Chain, Network
 
 __all__ = [
     "SHARES",
@@ -32,6 +32,7 @@ __all__ = [
     "mean_risk",
     "profile_at",
     "tolerances",
+    "widths_at",
 ]
 
 SHARES = (0.8, 0.9, 0.95)
@@ -188,14 +189,21 @@ def band(
 
 
 def profile_at(
-    step: NDArray[np.int64], profile: tuple[float, ...], view: View
+    step: NDArray[np.int64], profile: tuple[float, ...], view: View | Chain
 ) -> NDArray[np.float64]:
     """(rows,) the profile at each elapsed step."""
-    values = np.asarray(profile)
     clock = view.scaling.clock
-    if len(values) == 1 or clock is None:
+    return widths_at(step, profile, None if clock is None else clock.limit)
+
+
+def widths_at(
+    step: NDArray[np.int64], profile: tuple[float, ...], limit: int | None
+) -> NDArray[np.float64]:
+    """(rows,) the profile at each elapsed step, its parts spread over the time limit."""
+    values = np.asarray(profile)
+    if len(values) == 1 or limit is None:
         return np.full(len(step), values[0])
-    return np.asarray(values[np.minimum(step * len(values) // clock.limit, len(values) - 1)])
+    return np.asarray(values[np.minimum(step * len(values) // limit, len(values) - 1)])
 
 
 def _ordinal(rank: int) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from tightrope.certificates.assess import Assessment, assess, ledger_of
 from tightrope.certificates.assumptions import assumptions
 from tightrope.certificates.beforehand import Beforehand, plan_beforehand
-from tightrope.certificates.certificate import Certificate, Counts, Fit, ReturnRange
+from tightrope.certificates.certificate import Certificate, Checks, Counts, Fit, ReturnRange
 from tightrope.certificates.data import Data, View, prepare, view
 from tightrope.certificates.links import links
 from tightrope.certificates.options import Options
@@ -36,7 +36,7 @@ from tightrope.progress import Report, progress_bar
 from tightrope.rollouts import Episodes
 from tightrope.seeds import Stream, child_seed
 
-__all__ = ["Fitted", "certify_many", "first_regression", "record"]
+__all__ = ["Fitted", "certify_many", "first_regression", "fit_one", "record"]
 
 _ABOUT_DATA = ("gamma", "thin", "return_range", "pilot_episodes", "episodes", "test_episodes")
 
@@ -97,6 +97,15 @@ def certify_many(
     return results
 
 
+def fit_one(data: Data, seen: View, options: Options, *, progress: bool = False) -> Fitted:
+    """What one request, whose seed is settled, is fitted to."""
+    assert isinstance(options.seed, int)
+    work = _Work(data, [options.seed])
+    with progress_bar("fitting", work.steps(seen, options), shown=progress) as report:
+        work.counter = _Counter(report)
+        return work.fit(seen, options)[0]
+
+
 def record(
     found: Assessment, fitted: Fitted, data: Data, seen: View, options: Options
 ) -> Certificate:
@@ -123,6 +132,7 @@ def record(
         confidence=found.ledger.confidence,
         n=portions[0].n,
         effective_n=comparison.effective_n,
+        checks=Checks(comparison.dependence, comparison.drift),
         return_range=ReturnRange(seen.scaling.low, seen.scaling.high, seen.scaling.source),
         clipped_share=seen.scaling.clipped_share(data.validation.returns),
         train_error=comparison.train_error,

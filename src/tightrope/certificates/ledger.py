@@ -21,6 +21,7 @@ __all__ = [
     "Spent",
     "auto_ledger",
     "beside",
+    "comparison_ledger",
     "holdout_ledger",
     "recursive_ledger",
 ]
@@ -33,10 +34,11 @@ Source = Literal["delta", "delta_prime"]
 # Of delta and delta' alike, since nothing is drawn; measured in docs/tightness.md.
 _AUTO = {
     "tolerance": Fraction(57, 100),  # and what follows from it: mean risk, unit episode
-    "mean risk, unit step": Fraction(24, 100),
-    "band": Fraction(7, 100),
-    "return": Fraction(6, 100),
-    "failure": Fraction(6, 100),
+    "mean risk, unit step": Fraction(23, 100),
+    "band": Fraction(5, 100),
+    "monitor": Fraction(5, 100),
+    "return": Fraction(5, 100),
+    "failure": Fraction(5, 100),
 }
 
 
@@ -197,6 +199,29 @@ def auto_ledger(
         for statement in names:
             entries += _from_both(statement, part / len(names) / candidates)
     return Ledger(delta, delta_prime, tuple(entries), candidates)
+
+
+def comparison_ledger(
+    questions: Sequence[str], *, delta: float = DELTA, delta_prime: float = DELTA_PRIME
+) -> Ledger:
+    """The ledger of a comparison, Eq. (L.5): questions in equal parts, each with two sides.
+
+    Statements are named ``QUESTION: lower`` and ``QUESTION: upper``. Nothing is drawn, so delta' is
+    spent on the data, too.
+
+    >>> print(comparison_ledger(["return"]))
+    return: lower  delta        x 1/2    = 0.0125
+    return: lower  delta_prime  x 1/2    = 0.005
+    return: upper  delta        x 1/2    = 0.0125
+    return: upper  delta_prime  x 1/2    = 0.005
+    confidence 1 - delta - delta_prime = 0.965
+    """
+    share = Fraction(1, 2 * len(questions))
+    entries: list[Entry] = []
+    for question in questions:
+        for side in ("lower", "upper"):
+            entries += _from_both(f"{question}: {side}", share)
+    return Ledger(delta, delta_prime, tuple(entries))
 
 
 def beside(*, delta: float, candidates: int) -> float:

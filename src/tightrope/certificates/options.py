@@ -3,7 +3,8 @@
 The fields are the options of the command, their help, and part of the JSON document.
 """
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import inf, isfinite
 from operator import index
@@ -15,7 +16,7 @@ from tightrope.devices import check_device
 from tightrope.errors import InputError
 from tightrope.seeds import Seed, resolve_seed
 
-__all__ = ["MC_PASSES", "Auto", "Options", "Unit"]
+__all__ = ["MC_PASSES", "Auto", "Off", "Options", "Unit", "target_of"]
 
 Unit = Literal["step", "episode"]
 Auto = Literal["auto"]
@@ -24,7 +25,7 @@ MC_PASSES = 20
 # Fields that hold a number, and the word that may stand for one.
 _WHOLE = {
     **dict.fromkeys(("thin", "time_limit", "pilot_episodes", "episodes", "test_episodes"), "auto"),
-    **dict.fromkeys(("mc_passes", "candidates")),
+    **dict.fromkeys(("mc_passes", "candidates", "max_episodes")),
 }
 _REAL = {
     **dict.fromkeys(("delta", "delta_prime", "gamma", "kappa")),
@@ -47,8 +48,8 @@ class Options:
     """
 
     scheme: str = "auto"
-    """auto, nonrec-noninf, nonrec-inf, holdout, rec-T (such as rec-6), or the relative sizes of a
-    recursion's portions, such as 10,20,70."""
+    """auto, nonrec-noninf, nonrec-inf, holdout, sequential, rec-T (such as rec-6), or the relative
+    sizes of a recursion's portions, such as 10,20,70."""
     unit: Unit = "step"
     """What counts as independent in `bound`: thinned steps (the paper's assumption) or whole
     episodes (none). Scheme auto states both."""
@@ -62,8 +63,14 @@ class Options:
     episodes that are in no bound."""
     episodes: int | Auto = "auto"
     """Validation episodes; auto: 100 for a policy, all that are left for a recording."""
+    until: str = "off"
+    """Roll out a policy in batches until this is certified, such as 'rms<=20': the mean risk of the
+    unit asked for, in return units. In place of `episodes`; scheme auto becomes sequential."""
+    max_episodes: int = 500
+    """Validation episodes at the most, with `until`."""
     test_episodes: int | Auto = "auto"
-    """Test episodes, only compared with; auto: 100 for a policy, none for a recording."""
+    """Test episodes, only compared with; auto: 100 for a policy, none for a recording or with
+    `until`."""
     pilot_episodes: int | Auto = "auto"
     """Episodes in no bound that fix the return range and the scaling and help to fit; auto: 10, and
     for a policy with a training record only what preset and scheme need."""
@@ -109,6 +116,13 @@ class Options:
         self._check_numbers()
         if not isinstance(self.return_range, str) or self.return_range != "auto":
             self._check_range()
+        if self.until != "off":
+            target_of(self.until)
+            if self.division.first is None and self.scheme != "auto":
+                raise InputError(
+                    f"expected `scheme` sequential with `until`, found {self.scheme}: its bound is "
+                    "for a number of episodes fixed beforehand"
+                )
         if self.seed != "fresh":
             object.__setattr__(self, "seed", resolve_seed(self.seed))
         if isinstance(self.episodes, int):
@@ -118,7 +132,7 @@ class Options:
 
     def _check_numbers(self) -> None:
         least = {"thin": 1, "time_limit": 1, "episodes": 1, "pilot_episodes": 0}
-        least |= {"test_episodes": 0, "mc_passes": 1, "candidates": 1}
+        least |= {"test_episodes": 0, "mc_passes": 1, "candidates": 1, "max_episodes": 1}
         for name, smallest in least.items():
             value = getattr(self, name)
             if value != "auto" and value < smallest:
@@ -167,6 +181,23 @@ class Options:
             allowed = what if word is None else f"{what} or {word!r}"
             raise InputError(f"`{name}` must be {allowed}, found {value!r}") from None
 
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> "Options":
+        """Options by name, as JSON or TOML has them.
+
+        Raises:
+            InputError: a name is none of an option, or a value is outside its set.
+        """
+        for name in values:
+            if name not in cls.__dataclass_fields__:
+                known = ", ".join(cls.__dataclass_fields__)
+                raise InputError(f"expected options among {known}, found {name!r}")
+        plain: Any = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in values.items()
+        }
+        return cls(**plain)
+
     @property
     def division(self) -> Scheme:
         """The scheme behind its name."""
@@ -175,3 +206,21 @@ class Options:
     def seeded(self, seed: int | None = None) -> "Options":
         """With that seed, or with the one that ``fresh`` comes to."""
         return replace(self, seed=resolve_seed(self.seed) if seed is None else seed)
+
+
+def target_of(words: str, name: str = "until") -> float:
+    """The number of a target such as ``rms<=20``, in return units.
+
+    Raises:
+        InputError: it is no such target.
+    """
+    found = re.fullmatch(r"\s*rms\s*<=?\s*([0-9.]+(?:[eE][-+]?[0-9]+)?)\s*", str(words))
+    try:
+        limit = float(found[1]) if found else 0.0
+    except ValueError:
+        limit = 0.0
+    if not 0 < limit < inf:
+        raise InputError(
+            f"expected a target such as 'rms<=20' for `{name}`, in return units, found {words!r}"
+        )
+    return limit

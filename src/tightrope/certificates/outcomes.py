@@ -14,15 +14,26 @@ from tightrope.bounds import betting_lower, clopper_pearson_upper, tolerance_ran
 from tightrope.certificates.assumptions import INDEPENDENT_EPISODES
 from tightrope.certificates.data import Data
 from tightrope.certificates.options import Options
-from tightrope.certificates.statements import Statement
+from tightrope.certificates.statements import Statement, Target
 from tightrope.errors import InputError
 from tightrope.rollouts import Episodes, discounted_returns
 
-__all__ = ["failure_names", "outcomes", "require_floor", "return_names"]
+__all__ = [
+    "failure_names",
+    "failures",
+    "outcomes",
+    "require_floor",
+    "return_names",
+    "returns_of",
+]
 
 _SHARE = 0.9  # of new episodes, in statements on the return, where the data allow it
 _DISCOUNTED, _SUM = "discounted return", "undiscounted return"
 _EARLY, _SUCCESS = "an episode terminates early", "an episode is no success"
+
+
+_EVENTS: dict[str, Target] = {_EARLY: "early-termination", _SUCCESS: "no-success"}
+_RETURNS: dict[str, Target] = {_DISCOUNTED: "discounted-return", _SUM: "undiscounted-return"}
 
 
 class _Sure(NamedTuple):
@@ -57,7 +68,7 @@ def outcomes(
     """
     require_floor(data, options)
     validation = data.shares.validation
-    values = _returns(validation, options.gamma)
+    values = returns_of(validation, options.gamma)
     tops = _tops(data, options)
 
     def sure(name: str) -> _Sure:
@@ -72,11 +83,7 @@ def outcomes(
             assert options.return_floor != "off"  # return_names asked
             floor, top = options.return_floor, tops[total]
             said.append(_mean(name, values[total], floor, top, data, failure(name), sure(name)))
-    events = {_EARLY: validation.terminated}
-    if validation.success is not None:
-        events[_SUCCESS] = ~validation.success
-    if options.fail_below != "off":
-        events[_below(options)] = values[_SUM] < options.fail_below
+    events = failures(validation, options)
     for name in failure_names(data, options):
         said.append(_share(name, events[name], failure(name), sure(name)))
     return said
@@ -85,7 +92,7 @@ def outcomes(
 def require_floor(data: Data, options: Options) -> None:
     """Refuse a floor that the episodes contradict; asked before anything is fitted."""
     floor = options.return_floor
-    found = _returns(data.shares.validation, options.gamma)
+    found = returns_of(data.shares.validation, options.gamma)
     for name in _totals(options):
         smallest = found[name].min()
         if floor != "off" and smallest < floor:
@@ -104,7 +111,18 @@ def _below(options: Options) -> str:
     return f"an episode's undiscounted return is below {options.fail_below:g}"
 
 
-def _returns(episodes: Episodes, gamma: float) -> dict[str, NDArray[np.float64]]:
+def failures(episodes: Episodes, options: Options) -> dict[str, NDArray[np.bool_]]:
+    """By name of the event, in which of the episodes it happened."""
+    events = {_EARLY: episodes.terminated}
+    if episodes.success is not None:
+        events[_SUCCESS] = ~episodes.success
+    if options.fail_below != "off":
+        events[_below(options)] = returns_of(episodes, options.gamma)[_SUM] < options.fail_below
+    return events
+
+
+def returns_of(episodes: Episodes, gamma: float) -> dict[str, NDArray[np.float64]]:
+    """Discounted and undiscounted return of every episode, by name."""
     starts = episodes.offsets[:-1]
     return {
         _DISCOUNTED: discounted_returns(episodes, gamma)[starts],
@@ -117,7 +135,7 @@ def _tops(data: Data, options: Options) -> dict[str, float]:
     pilot = data.shares.pilot
     if pilot is None:
         return {_DISCOUNTED: data.return_range[1], _SUM: data.return_range[1]}
-    highest = {name: float(v.max()) for name, v in _returns(pilot, options.gamma).items()}
+    highest = {name: float(v.max()) for name, v in returns_of(pilot, options.gamma).items()}
     return {name: top + 0.1 * abs(top) for name, top in highest.items()}
 
 
@@ -178,6 +196,7 @@ def _at_least(
         confidence=sure.alone,
         joint_confidence=sure.jointly,
         note=note,
+        target=_RETURNS[name.removeprefix("expected ")],
     )
 
 
@@ -199,4 +218,5 @@ def _share(event: str, events: NDArray[np.bool_], delta: float, sure: _Sure) -> 
         confidence=sure.alone,
         joint_confidence=sure.jointly,
         note=f"{count} of {n} episodes",
+        target=_EVENTS.get(event, "low-return"),
     )

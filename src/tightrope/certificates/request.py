@@ -12,8 +12,10 @@ from tightrope.errors import InputError
 
 if TYPE_CHECKING:
     from tightrope.certificates.certificate import Certificate
+    from tightrope.certificates.commitment import Commitment
     from tightrope.posteriors import Scaling
     from tightrope.rollouts import Episodes, PolicySource
+    from tightrope.rollouts.logs import Given
 
 __all__ = ["EPISODES", "Request", "Rollout", "certify", "request", "rollout_arguments"]
 
@@ -49,6 +51,8 @@ class Request:
         subject: the policy and its environment otherwise.
         rollout: how to roll it out.
         training: range and observation scaling from a training record, where they are used.
+        commitment: that all of this was committed to beforehand, if it was.
+        challenge: the answer to it, which the seed follows from.
     """
 
     options: Options
@@ -56,28 +60,72 @@ class Request:
     subject: "PolicySource | None"
     rollout: Rollout
     training: "Scaling | None"
+    commitment: "Commitment | None" = None
+    challenge: str = ""
+
+    def described(self) -> dict[str, Any]:
+        """What will be rolled out: the subject of the episodes, but for their seed.
+
+        Raises:
+            InputError: there is nothing to roll out, or policy and environment do not fit.
+        """
+        from tightrope.rollouts.collect import describe, fitting
+
+        if self.subject is None:
+            raise InputError("expected a policy to commit to, found episodes that exist already")
+        arguments = rollout_arguments(self.rollout)
+        given = {name: arguments[name] for name in ("normalize", "trust", "sample")}
+        found = fitting(self.subject.policy, self.subject.environment, **given)
+        return {**describe(*found), **self.subject.training()}
+
+    def committed(self, commitment: "Commitment", challenge: str = "") -> "Request":
+        """The same, held to a commitment.
+
+        Raises:
+            InputError: policy, environment or versions are not those that were committed to.
+        """
+        subject = self.described()
+        for name, value in commitment.content.items():
+            if name != "options" and subject.get(name) != value:
+                raise InputError(
+                    f"expected the {name} that {commitment.digest} was committed to with, found "
+                    "another: commit anew"
+                )
+        return replace(self, commitment=commitment, challenge=challenge)
 
     def episodes(self, *, progress: bool = False) -> "Episodes":
         """The recorded episodes, or the policy's, rolled out now."""
         if self.recorded is not None:
             return self.recorded
+        counts = (self.options.pilot_episodes, self.options.episodes, self.options.test_episodes)
+        return self.collect(sum(counts), progress=progress)  # type: ignore[arg-type]
+
+    def collect(self, count: int, *, first: int = 0, progress: bool = False) -> "Episodes":
+        """So many episodes of the policy, from the one of number `first` on."""
         from tightrope.rollouts import collect
 
-        counts = (self.options.pilot_episodes, self.options.episodes, self.options.test_episodes)
-        assert self.subject is not None  # one of the two
-        return collect(
+        assert self.subject is not None  # there is one if nothing was recorded
+        found = collect(
             self.subject.policy,
             self.subject.environment,
-            sum(counts),  # type: ignore[arg-type]
+            count,
             self.options.seed,
+            first=first,
             progress=progress,
             **rollout_arguments(self.rollout),
         )
+        more = self.subject.training()
+        if self.commitment is not None:
+            more["commitment"] = self.commitment.to_json(self.challenge)
+        return replace(found, subject={**found.subject, **more})
 
     def issue(self, *, progress: bool = False) -> "Certificate":
         """Roll out if needed, fit, and certify."""
         from tightrope.certificates.issue import certify_many
+        from tightrope.certificates.until import issue_until
 
+        if self.options.until != "off":
+            return issue_until(self, progress=progress)
         episodes = self.episodes(progress=progress)
         assert isinstance(self.options.seed, int)
         return certify_many(
@@ -94,6 +142,7 @@ def certify(
     /,
     env: Any = None,
     *,
+    columns: "Given" = None,
     rollout: Rollout | None = None,
     progress: bool = False,
     **options: Any,
@@ -104,6 +153,8 @@ def certify(
         source: episodes, a log (path, Minari id, dictionary of arrays, data frame), or a policy
             (path or object) to roll out in `env`.
         env: id, recipe, object or factory of the environment of a policy.
+        columns: which column of a table, frame or LeRobot dataset is what, such as
+            ``"obs=joint_*,reward=r,episode=run"`` or a dictionary.
         rollout: how a policy is rolled out.
         progress: show bars on standard error.
         options: such as ``scheme="rec-6"``.
@@ -113,15 +164,13 @@ def certify(
     Raises:
         InputError: an option is wrong, or there are too few episodes.
     """
-    known = Options.__dataclass_fields__
-    unknown = sorted(set(options) - set(known))
-    if unknown:
-        raise InputError(f"expected options among {', '.join(known)}, found {unknown[0]!r}")
-    made = request(source, env, Options(**options), rollout or Rollout())
+    made = request(source, env, Options.of(options), rollout or Rollout(), columns)
     return made.issue(progress=progress)
 
 
-def request(source: Any, env: Any, options: Options, rollout: Rollout) -> Request:
+def request(
+    source: Any, env: Any, options: Options, rollout: Rollout, columns: "Given" = None
+) -> Request:
     """Find out what was brought, settle every number, and refuse what cannot work.
 
     Raises:
@@ -129,17 +178,28 @@ def request(source: Any, env: Any, options: Options, rollout: Rollout) -> Reques
     """
     from tightrope.rollouts import is_recording, load_episodes, policy_source
 
+    if options.until == "off" and options.max_episodes != Options().max_episodes:
+        raise InputError(
+            f"expected `until` with `max_episodes`, found {options.max_episodes} and no target"
+        )
     options = replace(options.seeded(), device=resolve_device(options.device))
     if is_recording(source):
         _refuse_rollout(source, env, rollout)
-        return Request(options, load_episodes(source), None, rollout, None)
+        if options.until != "off":
+            raise InputError("expected a policy to roll out with `until`, found recorded episodes")
+        return Request(options, load_episodes(source, columns), None, rollout, None)
+    if columns:
+        raise InputError("expected no `columns` for a policy: they are for recorded episodes")
     subject = policy_source(source, env, trust=rollout.trust)
     training = _training(subject, options)
+    tests = EPISODES
+    if options.until != "off":
+        options, tests = _sequential(options), 0
     options = replace(
         options,
         pilot_episodes=_pilot(options, training),
         episodes=EPISODES if options.episodes == "auto" else options.episodes,
-        test_episodes=EPISODES if options.test_episodes == "auto" else options.test_episodes,
+        test_episodes=tests if options.test_episodes == "auto" else options.test_episodes,
     )
     if options.pilot_episodes == 0 and options.return_range == "auto" and training is None:
         raise InputError("expected a `return_range` LO HI with `pilot_episodes` 0, found none")
@@ -158,6 +218,23 @@ def rollout_arguments(rollout: Rollout) -> dict[str, Any]:
         "trust": rollout.trust,
         "sample": rollout.sample,
     }
+
+
+def _sequential(options: Options) -> Options:
+    """The options of a search for the smallest number of episodes that certifies a target."""
+    from tightrope.certificates.until import BATCH
+
+    if options.episodes != "auto":
+        raise InputError(
+            f"expected `max_episodes` with `until`, found `episodes` {options.episodes}"
+        )
+    options = replace(options, scheme="sequential")
+    least = (options.division.first or 0) + BATCH
+    if options.max_episodes < least:
+        raise InputError(
+            f"expected `max_episodes` of at least {least}, found {options.max_episodes}"
+        )
+    return replace(options, episodes=options.max_episodes)
 
 
 def _refuse_rollout(source: Any, env: Any, rollout: Rollout) -> None:

@@ -14,6 +14,7 @@ Kind = Literal["auto", "holdout", "informed", "recursive"]
 
 _REC_6 = (3, 4, 6, 12, 25, 50)  # the paper's, for 100 episodes
 _AUTO_FREE = Fraction(3, 11)  # of all but the test episodes, pilot included: docs/tightness.md
+_SEQUENTIAL_FREE = 20  # validation episodes to fit to, as auto has of 100
 _DEEPEST = 20  # the portions of rec-T double; more would need a million episodes
 
 
@@ -28,11 +29,14 @@ class Scheme:
             from the first portion, P.1 or P.3 on the second) or ``recursive`` (R.1; with one
             portion the plain bound).
         weights: relative sizes of the portions.
+        first: episodes of the first portion, where that is fixed and the second has no fixed size:
+            then the bound holds at every number of episodes at once, and nothing else is said.
     """
 
     name: str
     kind: Kind
     weights: tuple[int, ...]
+    first: int | None = None
 
     @property
     def fixed(self) -> bool:
@@ -45,6 +49,13 @@ class Scheme:
         Raises:
             InputError: there are fewer episodes than portions.
         """
+        if self.first is not None:
+            if episodes <= self.first:
+                raise InputError(
+                    f"expected more than {self.first} validation episodes for {self.name}, found "
+                    f"{episodes}: the first {self.first} are only fitted to"
+                )
+            return [self.first, episodes - self.first]
         sizes = portion_sizes(self.weights, episodes, self.name)
         if self.kind != "auto":
             return sizes
@@ -60,8 +71,8 @@ class Scheme:
 def scheme(name: str) -> Scheme:
     """The scheme of a name.
 
-    One of auto, nonrec-noninf, nonrec-inf, holdout, rec-T, or the relative sizes of the portions
-    of a recursion, as 10,20,70.
+    One of auto, nonrec-noninf, nonrec-inf, holdout, sequential, rec-T, or the relative sizes of
+    the portions of a recursion, as 10,20,70.
 
     Raises:
         InputError: the name is none of these.
@@ -70,6 +81,7 @@ def scheme(name: str) -> Scheme:
     named = {
         "auto": Scheme(name, "auto", (3, 8)),
         "holdout": Scheme(name, "holdout", (1, 1)),
+        "sequential": Scheme(name, "holdout", (1, 1), first=_SEQUENTIAL_FREE),
         "nonrec-noninf": Scheme(name, "recursive", (1,)),
         "nonrec-inf": Scheme(name, "informed", (1, 1)),
         "rec-6": Scheme(name, "recursive", _REC_6),
@@ -82,8 +94,8 @@ def scheme(name: str) -> Scheme:
     if re.fullmatch(r"[1-9][0-9]*(,[1-9][0-9]*)+", name):
         return Scheme(name, "recursive", tuple(int(part) for part in name.split(",")))
     raise InputError(
-        "expected a scheme among auto, nonrec-noninf, nonrec-inf, holdout, rec-T with T from 1 to "
-        f"{_DEEPEST}, or relative sizes of portions such as 10,20,70, found {name!r}"
+        "expected a scheme among auto, nonrec-noninf, nonrec-inf, holdout, sequential, rec-T with "
+        f"T from 1 to {_DEEPEST}, or relative sizes of portions such as 10,20,70, found {name!r}"
     )
 
 

@@ -5,9 +5,17 @@ from typing import Literal
 
 from tightrope.certificates.options import Unit
 
-__all__ = ["Assumption", "Direction", "Kind", "Statement"]
+__all__ = ["Assumption", "Direction", "Kind", "Statement", "Target"]
 
 Kind = Literal["mean-risk", "tolerance", "band", "monitor", "return", "failure"]
+Target = Literal[
+    "error",
+    "discounted-return",
+    "undiscounted-return",
+    "early-termination",
+    "no-success",
+    "low-return",
+]
 Direction = Literal["at-most", "at-least"]
 Assumption = Literal["independent steps", "independent episodes"]
 
@@ -33,6 +41,8 @@ class Statement:
         confidence: of this statement alone.
         joint_confidence: of all statements of the certificate at once.
         note: what else a reader should know; empty if nothing.
+        target: what `value` is a limit of, for machines: the error of a prediction, one of the two
+            returns, or the event whose probability it is.
     """
 
     kind: Kind
@@ -49,3 +59,4 @@ class Statement:
     confidence: float
     joint_confidence: float
     note: str = ""
+    target: Target = "error"

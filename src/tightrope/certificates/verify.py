@@ -11,12 +11,15 @@ import torch
 from tightrope.certificates.assess import assess, ledger_of
 from tightrope.certificates.beforehand import Beforehand, plan_beforehand
 from tightrope.certificates.certificate import Fit
+from tightrope.certificates.checks import LEVEL
+from tightrope.certificates.commitment import commitment_problems, held_digest
 from tightrope.certificates.data import Data, View, prepare, view
 from tightrope.certificates.document import fields_of, to_document
 from tightrope.certificates.folder import DOCUMENT, digest_problems, read
 from tightrope.certificates.issue import Fitted, first_regression, record
 from tightrope.certificates.links import links
 from tightrope.certificates.options import Options
+from tightrope.certificates.signing import signature_problems
 from tightrope.errors import InputError, one_line
 from tightrope.posteriors import (
     PRESETS,
@@ -30,6 +33,8 @@ from tightrope.posteriors import (
     random_prior,
     settled,
 )
+from tightrope.rollouts import Episodes
+from tightrope.rollouts.collect import episode_seeds
 
 __all__ = ["verify"]
 
@@ -40,6 +45,9 @@ _RELATIVE, _ABSOLUTE = 1e-5, 1e-9
 # at most 1. Measured between instruction sets: up to 3e-8. No bound is among them.
 _DIFFERENCES = re.compile(r"(other_)?portions\[\d+\]\.(mean|mean_plus|mean_minus)$|tightness$")
 _CANCELLED = 3e-7
+# Of a p-value, which is a count of permutations: rounding may move a few of 200 past a near tie.
+# Whether it is a warning must agree.
+_COUNTED = 0.05
 _NOT_RECOMPUTED = ("fits", "digests")  # checked on their own
 _EXACT = ("options", "return_range", "ledger", "subject", "confidence", "delta", "delta_prime")
 # Between the first prior and the same regression repeated here in float64. Measured: at most 1e-11
@@ -48,29 +56,41 @@ _EXACT = ("options", "return_range", "ledger", "subject", "confidence", "delta",
 _PRIOR_NATS = 1e-6
 
 
-def verify(folder: str | Path) -> list[str]:
+def verify(
+    folder: str | Path, *, commitment: str | None = None, key: str | Path | None = None
+) -> list[str]:
     """What does not agree, in words; an empty list if everything does.
 
     A page beside the certificate is not looked at: it only shows what is verified here.
 
+    Args:
+        folder: of the certificate.
+        commitment: the digest that was held before the episodes existed, or the file of the
+            commitment; a certificate that states one is held to it in any case.
+        key: public Ed25519 key, a PEM file, of whoever must have signed the certificate.
+
     Raises:
-        InputError: there is no certificate to verify.
+        InputError: there is no certificate to verify, or no such key or commitment.
     """
     folder = Path(folder)
     if not folder.is_dir():
         raise InputError(f"expected the folder of a certificate, found {str(folder)!r}")
+    held = None if commitment is None else held_digest(commitment)
+    signed = [] if key is None else signature_problems(folder, key)
     try:
         document, chain, episodes = read(folder)
     except InputError as error:
         if not (folder / DOCUMENT).is_file():
             raise
-        return [str(error)]
-    problems = digest_problems(folder, document)
+        return [*signed, str(error)]
+    problems = [*signed, *digest_problems(folder, document)]
     try:
         stated = fields_of(document)
         options: Options = stated["options"]
         if not isinstance(options.seed, int):
             raise InputError(f"expected a seed that was settled, found {options.seed!r}")
+        problems += commitment_problems(episodes.subject, options, held)
+        problems += _seed_problems(episodes)
         training = chain.scaling if chain.scaling.source == "training" else None
         data = prepare(episodes, options, training)
         seen = view(data, options)
@@ -88,9 +108,18 @@ def verify(folder: str | Path) -> list[str]:
         fitted = Fitted(chain, stated["fits"], beforehand)
         found = assess(chain, data, seen, options, fitted.beforehand)
         again = to_document(record(found, fitted, data, seen, options))
-    except (ValueError, LookupError, TypeError, RuntimeError, MemoryError) as error:
+    except Exception as error:  # what a hostile document can make of any of these steps
         return [*problems, f"recomputation failed: {one_line(error)}"]
     return [*problems, *_compare("", document, again)]
+
+
+def _seed_problems(episodes: Episodes) -> Iterator[str]:
+    """Episodes that were committed to are the first ones of their seed, not chosen among more."""
+    seed = episodes.subject.get("seed")
+    if "commitment" not in episodes.subject or not isinstance(seed, int):
+        return
+    if episodes.seeds.tolist() != episode_seeds(seed, len(episodes)):
+        yield f"rollouts.safetensors: its episodes are not those that follow from the seed {seed}"
 
 
 def _scaling_problems(stored: Scaling, recomputed: Scaling) -> Iterator[str]:
@@ -181,6 +210,9 @@ def _compare(path: str, stated: Any, recomputed: Any) -> Iterator[str]:
             yield f"{path}: {len(stated)} entries stated, {len(recomputed)} recomputed"
         for index, (left, right) in enumerate(zip(stated, recomputed, strict=False)):
             yield from _compare(f"{path}[{index}]", left, right)
+    elif path == "checks.dependence" and (stated <= LEVEL) == (recomputed <= LEVEL):
+        if abs(stated - recomputed) > _COUNTED:
+            yield f"{path}: stated {stated!r}, recomputed {recomputed!r}"
     elif not _agree(
         stated,
         recomputed,

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from tightrope.certificates.certificate import Certificate
     from tightrope.certificates.statements import Statement
 
-__all__ = ["headline", "in_words", "outward", "percent", "sentence", "title", "up", "warnings_of"]
+__all__ = ["down", "headline", "in_words", "outward", "percent", "sentence", "title", "up"]
+__all__ += ["warnings_of"]
 
 _INDENT = "  "
 _NEEDS = {
@@ -75,6 +76,16 @@ def warnings_of(certificate: "Certificate") -> list[str]:
     if c.failed_fit:
         than = "a constant" if c.constant_error <= c.per_step_error else "the mean of each step"
         said.append(f"FAILED FIT: the predictor is no better than {than}.")
+    if c.checks.dependent:
+        said.append(
+            "DEPENDENT STEPS: steps of one episode have losses that are alike (p = "
+            f"{c.checks.dependence:.3g}): do not rely on what assumes independent steps."
+        )
+    if c.checks.drifting:
+        said.append(
+            "DRIFT: returns change over the validation episodes (p = "
+            f"{c.checks.drift:.3g}): they are not alike, and new ones may be different again."
+        )
     return said
 
 
@@ -146,6 +157,11 @@ def _comparison(c: "Certificate") -> list[str]:
 def up(value: float) -> str:
     """Four digits, rounded up: what is printed bounds what was computed."""
     return _rounded(value, ROUND_CEILING)
+
+
+def down(value: float) -> str:
+    """Four digits, rounded down."""
+    return _rounded(value, ROUND_FLOOR)
 
 
 def outward(statement: "Statement") -> str:

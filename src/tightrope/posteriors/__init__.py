@@ -18,8 +18,10 @@ from tightrope.posteriors.presets import (
     PRESETS,
     Preset,
     PresetName,
+    changed_presets,
     informed_prior,
     random_prior,
+    shortened,
 )
 from tightrope.posteriors.regression import Regressed, Regression, regress
 from tightrope.posteriors.rows import Rows
@@ -53,6 +55,7 @@ __all__ = [
     "Sampling",
     "Scaling",
     "Stage",
+    "changed_presets",
     "draw",
     "draw_losses",
     "draw_predictions",
@@ -70,4 +73,5 @@ __all__ = [
     "regress",
     "save_chain",
     "settled",
+    "shortened",
 ]

@@ -1,7 +1,8 @@
 """Named recipes for the prior and the fit; the reasons are in docs/guide.md."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -12,7 +13,15 @@ from tightrope.posteriors.network import HIDDEN, Network
 from tightrope.posteriors.regression import Regression
 from tightrope.seeds import Stream, child_seed
 
-__all__ = ["PRESETS", "Preset", "PresetName", "informed_prior", "random_prior"]
+__all__ = [
+    "PRESETS",
+    "Preset",
+    "PresetName",
+    "changed_presets",
+    "informed_prior",
+    "random_prior",
+    "shortened",
+]
 
 PresetName = Literal["paper", "tight"]
 
@@ -29,6 +38,7 @@ class Preset:
         prior_log_variance: of every weight and bias in a prior with random means.
         informed_log_variance: the same around means that were fitted to free data.
         fit: how a posterior is fitted.
+        hidden: widths of the hidden layers.
     """
 
     name: PresetName
@@ -37,6 +47,7 @@ class Preset:
     prior_log_variance: float
     informed_log_variance: float
     fit: FitSettings
+    hidden: tuple[int, ...] = HIDDEN
 
 
 PRESETS: dict[str, Preset] = {
@@ -87,7 +98,7 @@ PRESETS: dict[str, Preset] = {
 def random_prior(chosen: Preset, features: int, seeds: Sequence[int]) -> Gaussians:
     """A prior with random means for each member: independent of all data by construction."""
     own = [child_seed(seed, Stream.PRIOR_MEANS, 0) for seed in seeds]
-    means = kaiming_means((features, *HIDDEN, 1), own)
+    means = kaiming_means((features, *chosen.hidden, 1), own)
     return Gaussians(
         means, tuple(torch.full_like(mean, chosen.prior_log_variance) for mean in means)
     )
@@ -100,3 +111,36 @@ def informed_prior(chosen: Preset, networks: Sequence[Network]) -> Gaussians:
     return Gaussians(
         means, tuple(torch.full_like(mean, chosen.informed_log_variance) for mean in means)
     )
+
+
+@contextlib.contextmanager
+def changed_presets(change: Callable[[Preset], Preset]) -> Iterator[None]:
+    """Presets under their own names, but changed; what a guarantee says depends on none of them.
+
+    For audits and tests of guarantees. A certificate does not record such a change, so that its
+    verification must make the same one.
+    """
+    before = dict(PRESETS)
+    PRESETS.update({name: change(preset) for name, preset in before.items()})
+    try:
+        yield
+    finally:
+        PRESETS.update(before)
+
+
+def shortened(preset: Preset, *, updates: int | None = None, width: int | None = None) -> Preset:
+    """The preset with at most so many updates in each fit, and hidden layers of that width.
+
+    >>> short = shortened(PRESETS["tight"], updates=60, width=16)
+    >>> short.regression.steps, short.fit.steps, short.hidden
+    (60, 60, (16, 16))
+    """
+    fit, regression = preset.fit, preset.regression
+    hidden = preset.hidden if width is None else (width,) * len(preset.hidden)
+    if updates is not None and updates < fit.steps:
+        epochs = min(fit.epochs, updates)
+        fit = replace(fit, epochs=epochs, epoch_steps=updates // epochs)
+    if regression is not None:
+        steps = regression.steps if updates is None else min(regression.steps, updates)
+        regression = replace(regression, steps=steps, hidden=hidden)
+    return replace(preset, fit=fit, regression=regression, hidden=hidden)

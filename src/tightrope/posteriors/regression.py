@@ -36,6 +36,7 @@ class Regression:
         batch: rows per mini-batch and network.
         learning_rate: of Adam.
         memory: updates over which the weights are averaged.
+        hidden: widths of the hidden layers.
     """
 
     folds: int
@@ -43,6 +44,7 @@ class Regression:
     batch: int
     learning_rate: float
     memory: int
+    hidden: tuple[int, ...] = HIDDEN
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ def regress(
     centre = torch.stack([each.mean() for each in own])[:, None]  # (members, 1)
     spread = torch.stack([each.std(correction=0) for each in own])[:, None].clamp(min=1e-6)
     *first, batches = (child_seed(seed, Stream.REGRESSION, k) for k in range(members + 1))
-    layers = kaiming_means((inputs.shape[1], *HIDDEN, 1), first)
+    layers = kaiming_means((inputs.shape[1], *settings.hidden, 1), first)
     parameters = [layer.to(device, dtype) for layer in layers]
     parameters[-1] = torch.zeros_like(parameters[-1])  # start at the mean
     parameters = [layer.requires_grad_() for layer in parameters]

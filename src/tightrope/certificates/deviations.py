@@ -1,0 +1,192 @@
+"""What a monitor watches: how far an episode is from what was predicted of it; section T.3.
+
+One definition for the calibration here and for the monitor at run time. The steps of an episode
+are cut into windows. With s the first step of the window that t - 1 is in,
+
+    M_t = sum_{s <= i < t} gamma^(i - s) r_i + gamma^(t - s) g(s_t, t) - g(s_s, s),
+
+and g is 0 after the last step, whether the episode terminated or was cut: G counts no reward
+beyond. The score of an episode is max_t |M_t| / w(t), with a width w for each window.
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightrope.bounds import tolerance_share
+from tightrope.certificates.assumptions import INDEPENDENT_EPISODES
+from tightrope.certificates.statements import Statement
+from tightrope.posteriors import Chain
+from tightrope.rollouts import Episodes
+
+__all__ = [
+    "alarm_statement",
+    "deviations",
+    "largest_deviations",
+    "widths_from",
+    "widths_of_steps",
+    "window_of",
+]
+
+# Of the return range: float32 predictions of another processor, or of plain arrays, differ by
+# about 1e-6 of it. The threshold is raised by this much, so that rounding never raises an alarm.
+_ROUNDING = 1e-5
+_NARROWEST = 0.05  # width of a window, the widest being 1
+_FEWEST = 5  # free episodes that must reach a window for a width of its own
+
+
+def window_of(gamma: float) -> int | None:
+    """Steps of a window: twice the horizon of the discount; None, one window, without one.
+
+    In a single window what happens late in an episode would weigh gamma^t, and go unseen.
+    """
+    return None if gamma == 1 else max(1, round(2 / (1 - gamma)))
+
+
+def deviations(
+    rewards: NDArray[np.float64],
+    predictions: NDArray[np.float64],
+    *,
+    gamma: float,
+    window: int | None,
+) -> NDArray[np.float64]:
+    r"""The deviations :math:`M_1, \dots, M_T` of one episode, Eq. (T.3).
+
+    Args:
+        rewards: (T,) of its steps.
+        predictions: (T,) predicted returns at its steps.
+        gamma: discount factor.
+        window: steps of a window; None for a single one.
+
+    >>> deviations(np.ones(3), np.array([3.0, 2.5, 1.0]), gamma=1.0, window=None)
+    array([0.5, 0. , 0. ])
+    >>> deviations(np.ones(3), np.array([3.0, 2.5, 1.0]), gamma=1.0, window=1)
+    array([ 0.5, -0.5, 0. ])
+    """
+    steps = len(rewards)
+    stride = window or steps
+    later = np.append(predictions[1:], 0.0)  # nothing is left after the last step
+    found = np.empty(steps)
+    for start in range(0, steps, stride):
+        part = slice(start, min(start + stride, steps))
+        discount = gamma ** np.arange(part.stop - start + 1)
+        earned = np.cumsum(discount[:-1] * rewards[part])
+        found[part] = earned + discount[1:] * later[part] - predictions[start]
+    return found
+
+
+def widths_of_steps(
+    steps: int, *, window: int | None, widths: tuple[float, ...]
+) -> NDArray[np.float64]:
+    """(steps,) the widths w(1), ..., w(steps); the last window's stands for all later ones."""
+    number = np.arange(steps) // (window or max(steps, 1))
+    return np.asarray(widths)[np.minimum(number, len(widths) - 1)]
+
+
+def widths_from(
+    residuals: NDArray[np.float64],
+    episode: NDArray[np.int64],
+    step: NDArray[np.int64],
+    *,
+    gamma: float,
+    window: int | None,
+) -> tuple[float, ...]:
+    r"""Widths of the windows, the largest 1, from errors of predicted returns on free episodes.
+
+    With e_t = g(s_t, t) - G_t, the deviation is :math:`M_t = \gamma^{t-s} e_t - e_s`; a width is
+    the largest of them in its window. Any widths are valid that the episodes of the statement had
+    no part in.
+
+    Args:
+        residuals: (rows,) prediction minus return.
+        episode: (rows,) the episode of each row.
+        step: (rows,) elapsed steps of each row.
+        gamma: discount factor.
+        window: steps of a window; None for a single one, whose width is 1.
+    """
+    if window is None or not len(step):
+        return (1.0,)
+    number = step // window
+    first = np.flatnonzero((np.diff(episode, prepend=-1) != 0) | (np.diff(number, prepend=-1) != 0))
+    begins = np.repeat(first, np.diff(first, append=len(step)))
+    discount = gamma ** (step - step[begins])
+    size = np.maximum(np.abs(discount * residuals - residuals[begins]), np.abs(residuals[begins]))
+    windows = int(number.max()) + 1
+    reached = np.bincount(number[first], minlength=windows)
+    largest = np.zeros(windows)
+    np.maximum.at(largest, number, size)
+    top = largest.max()
+    if not top > 0:
+        return (1.0,)
+    widths = np.where(reached >= _FEWEST, np.maximum(largest / top, _NARROWEST), 1.0)
+    return tuple(float(width) for width in widths / widths.max())
+
+
+def largest_deviations(
+    chain: Chain,
+    episodes: Episodes,
+    *,
+    gamma: float,
+    window: int | None,
+    widths: tuple[float, ...],
+) -> NDArray[np.float64]:
+    """(episodes,) max over all steps, thinned or not, of |M_t| / w(t), in return units."""
+    starts, lengths = episodes.offsets[:-1], episodes.lengths
+    elapsed = np.arange(len(episodes.rewards)) - np.repeat(starts, lengths)
+    scaling = chain.scaling
+    predicted = scaling.returns(chain.network(scaling.inputs(episodes.observations, elapsed)))
+    scores = []
+    for start, length in zip(starts, lengths, strict=True):
+        part = slice(start, start + length)
+        found = deviations(episodes.rewards[part], predicted[part], gamma=gamma, window=window)
+        wide = widths_of_steps(length, window=window, widths=widths)
+        scores.append(float((np.abs(found) / wide).max()))
+    return np.array(scores)
+
+
+def alarm_statement(
+    chain: Chain,
+    episodes: Episodes,
+    *,
+    gamma: float,
+    window: int | None,
+    widths: tuple[float, ...],
+    delta: float,
+    confidence: float,
+    joint: float,
+) -> Statement:
+    """The threshold of the monitor, and how rarely episodes like these exceed it (T.3).
+
+    Args:
+        chain: with the predictor, fixed before the episodes.
+        episodes: that it was not fitted to.
+        gamma: discount factor.
+        window: steps of a window, fixed before the episodes.
+        widths: of the windows, fixed before the episodes.
+        delta: failure probability of this statement.
+        confidence: of this statement alone.
+        joint: of all statements of the certificate.
+    """
+    scores = largest_deviations(chain, episodes, gamma=gamma, window=window, widths=widths)
+    n, width = len(scores), chain.scaling.width
+    share = float(tolerance_share(n, n=n, delta=delta))
+    threshold = float(scores.max()) + _ROUNDING * width / min(widths)
+    rarely = math.ceil(1000 * (1.0 - share)) / 10
+    shape = "" if len(widths) == 1 else ", times a profile over windows that is at most 1"
+    return Statement(
+        kind="monitor",
+        quantity="deviation from the prediction, at all steps of a new episode at once,",
+        unit="episode",
+        direction="at-most",
+        value=threshold / width,
+        value_raw=threshold,
+        rms_raw=None,
+        estimate=float(np.quantile(scores, share)),
+        share=share,
+        n=n,
+        assumes=INDEPENDENT_EPISODES,
+        confidence=confidence,
+        joint_confidence=joint,
+        note=f"threshold of the monitor{shape}: false alarms in at most {rarely:g} % of episodes",
+    )
