@@ -1,0 +1,94 @@
+"""What an audit repeats, and how often."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from operator import index
+from typing import Any, Literal
+
+from tightrope.certificates.ledger import DELTA, DELTA_PRIME
+from tightrope.certificates.options import MC_PASSES, Auto, Options, Unit
+from tightrope.certificates.request import EPISODES
+from tightrope.certificates.shares import PILOT_EPISODES
+from tightrope.errors import InputError
+from tightrope.seeds import resolve_seed
+
+__all__ = ["TRUTH_EPISODES", "Audit"]
+
+TRUTH_EPISODES = {"process": 20_000, "policy": 2_000}
+# A regression looks at the folds left out from a tenth of its updates on.
+_FEWEST = {"repetitions": 1, "truth_episodes": 100, "updates": 10, "width": 1}
+_OWN = ("schemes", "repetitions", "truth_episodes", "updates", "width", "seed")
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Certificates of fresh episodes, again and again; each is compared with the truth.
+
+    Raises:
+        InputError: a value is outside its set.
+    """
+
+    schemes: tuple[str, ...] = ("auto",)
+    """As for certify; every one on the same episodes."""
+    repetitions: int = 300
+    """Of the whole procedure: fresh episodes, fit, certificate. More can be added later."""
+    unit: Unit = "step"
+    """What fits aim at. Mean risks are stated, and judged, in both units."""
+    preset: Literal["paper", "tight"] = "tight"
+    """As for certify."""
+    episodes: int = EPISODES
+    """Validation episodes of each certificate."""
+    pilot_episodes: int = PILOT_EPISODES
+    """Pilot episodes of each certificate."""
+    delta: float = DELTA
+    """Failure probability over the data. A larger one needs fewer repetitions to be judged."""
+    delta_prime: float = DELTA_PRIME
+    """Failure probability of the Monte Carlo draws."""
+    mc_passes: int = MC_PASSES
+    """Monte Carlo passes over the data."""
+    updates: int | Auto = "auto"
+    """At most so many updates in each fit: no guarantee depends on how good a fit is. auto: those
+    of the preset."""
+    width: int | Auto = "auto"
+    """Of the hidden layers; auto: that of the preset."""
+    truth_episodes: int | Auto = "auto"
+    """New episodes that tell the truth, the same for all repetitions; auto: 20,000 of a process,
+    2,000 of a policy."""
+    seed: int = 0
+    """Root of all randomness."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "schemes", tuple(self.schemes))
+        object.__setattr__(self, "seed", resolve_seed(self.seed))
+        if not self.schemes or len(set(self.schemes)) < len(self.schemes):
+            raise InputError(f"expected different `schemes`, found {list(self.schemes)}")
+        for name, least in _FEWEST.items():
+            value = getattr(self, name)
+            if value == "auto":
+                continue
+            try:
+                value = index(value)
+            except TypeError:
+                raise InputError(f"`{name}` must be a whole number, found {value!r}") from None
+            if value < least:
+                raise InputError(f"`{name}` must be at least {least}, found {value}")
+        self.requests({})
+
+    def requests(self, own: Mapping[str, Any]) -> list[Options]:
+        """The options of a certificate of each scheme, with those of a subject."""
+        mine = {name: value for name, value in asdict(self).items() if name not in _OWN}
+        mine |= {"test_episodes": 0, "device": "cpu", "seed": 0}
+        return [Options.of({**mine, **own, "scheme": name}) for name in self.schemes]
+
+    def content(self) -> dict[str, Any]:
+        """What determines a repetition: all but how many there are."""
+        return {name: value for name, value in asdict(self).items() if name != "repetitions"}
+
+    @property
+    def fits(self) -> str:
+        """Which fits it makes, in words."""
+        if self.updates == self.width == "auto":
+            return f"those of preset {self.preset}"
+        parts = [] if self.updates == "auto" else [f"at most {self.updates:,} updates"]
+        parts += [] if self.width == "auto" else [f"hidden layers of {self.width}"]
+        return f"preset {self.preset} with {' and '.join(parts)}"
