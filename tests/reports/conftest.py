@@ -1,8 +1,10 @@
-"""One certificate with test episodes, for the pages and figures of these tests."""
+"""Certificates of every kind for the pages of these tests, and a real browser to look at them."""
 
 import dataclasses
+import shutil
 
 import pytest
+from pages import HOSTILE
 from recordings import recording, short_fits
 
 from tightrope.certificates import certify
@@ -23,3 +25,47 @@ def issue():
 @pytest.fixture(scope="session")
 def certificate(issue):
     return dataclasses.replace(issue(), test_error=0.001)  # as if the short fit were a good one
+
+
+@pytest.fixture(scope="session")
+def hostile(certificate):
+    """Names that a stranger chose, wherever a certificate shows some."""
+    named = dataclasses.replace(
+        certificate.statements[0], kind=HOSTILE, quantity=HOSTILE, note=HOSTILE
+    )
+    return dataclasses.replace(
+        certificate,
+        subject={
+            "policy": {"name": HOSTILE, "digest": HOSTILE, "actions": HOSTILE},
+            "environment": {"id": f"</pre>{HOSTILE}"},
+            "versions": {HOSTILE: HOSTILE},
+            HOSTILE: [HOSTILE],
+        },
+        assumptions=(*certificate.assumptions, f"</ul>{HOSTILE}"),
+        statements=(named, *certificate.statements[1:]),
+        headline=0,
+    )
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Debian's Chromium, once for all tests; they are skipped where there is none."""
+    programs = {name: shutil.which(name) for name in ("chromium", "chromedriver")}
+    missing = [name for name, path in programs.items() if path is None]
+    if missing:
+        pytest.skip("no browser: apt-get install chromium chromium-driver")
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = programs["chromium"]
+    for flag in (
+        *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"),
+        *("--disable-background-networking", "--no-first-run", "--hide-scrollbars"),
+    ):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(
+        options=options, service=webdriver.ChromeService(programs["chromedriver"])
+    )
+    yield driver
+    driver.quit()

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from tightrope.reports.figures import PALETTE, predictions, scores
-from tightrope.reports.page import certificate_figure
+from tightrope.certificates.figures import PALETTE, draw_certificate, predictions, scores
 
 
 @pytest.fixture
@@ -81,7 +80,9 @@ def drawn(certificate):
         predicted = certificate.predictor(episode.observations[steps], elapsed=steps).mean
         returns = plain_returns(episode.rewards, certificate.options.gamma)[steps]
         episodes.append((steps, returns, predicted))
-    return certificate_figure(certificate).axes, episodes
+    axes = Figure().subplots(1, 2)
+    draw_certificate(certificate, axes)
+    return axes, episodes
 
 
 def test_the_left_panel_is_the_last_test_episode_with_the_certified_error(certificate, drawn):

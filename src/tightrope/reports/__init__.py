@@ -1,5 +1,20 @@
-"""One self-contained HTML page per certificate: no network, no scripts."""
+"""Self-contained HTML pages, one file each: a certificate, and an index of many.
 
-from tightrope.reports.page import certificate_page, write_page
+Names are loaded on first use, so that importing one page's module does not cost the others'.
+"""
 
-__all__ = ["certificate_page", "write_page"]
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tightrope.reports.index import write_index
+    from tightrope.reports.page import certificate_page, write_page
+
+_HOMES = {"certificate_page": "page", "write_index": "index", "write_page": "page"}
+__all__ = ["certificate_page", "write_index", "write_page"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"tightrope.reports.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'tightrope.reports' has no attribute {name!r}")

@@ -1,0 +1,82 @@
+"""The HTML page of a comparison."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tightrope.certificates.figures import PALETTE
+from tightrope.certificates.words import percent
+from tightrope.files import write_atomically
+from tightrope.monitors import Comparison
+from tightrope.monitors.verdicts import interval, title, verdict
+from tightrope.reports.render import render
+
+__all__ = ["comparison_figure", "comparison_page", "write_comparison"]
+
+_COLOURS = {"A": PALETTE["bound"], "B": PALETTE["test"]}
+
+
+def write_comparison(comparison: Comparison, path: Path) -> None:
+    """Write the page to a new file.
+
+    Raises:
+        InputError: the file exists or cannot be written.
+    """
+    text = comparison_page(comparison)
+    write_atomically(path, lambda temporary: _write(temporary, text))
+
+
+def comparison_page(comparison: Comparison) -> str:
+    """The page as one string: style and figure are inside."""
+    return render(
+        "comparison.html.j2",
+        [],
+        c=comparison,
+        figure=_svg(comparison_figure(comparison)),
+        interval=interval,
+        percent=percent,
+        title=title(comparison),
+        verdict=verdict,
+        words=str(comparison),
+    )
+
+
+def comparison_figure(comparison: Comparison) -> Any:
+    """The returns of both, and the interval of every question as a share of its largest value."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 3.2), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for name, values in zip("AB", comparison.returns, strict=True):
+        share = 100.0 * np.arange(1, len(values) + 1) / len(values)
+        left.step(np.sort(values), share, where="post", color=_COLOURS[name], label=name)
+    left.set(xlabel="return of an episode", ylabel="% of episodes with at most this return",
+             title="Returns", ylim=(0, 101))  # fmt: skip
+    left.legend(frameon=False, loc="lower right")
+    for row, answer in enumerate(reversed(comparison.answers)):
+        scale = max(abs(answer.low), abs(answer.high), abs(answer.effect)) or 1.0
+        right.plot([answer.low / scale, answer.high / scale], [row, row], color="black", lw=1.5)
+        right.plot([answer.effect / scale], [row], "o", color="black")
+    right.axvline(0.0, color=PALETTE["constant"], ls=":")
+    names = [answer.question for answer in reversed(comparison.answers)]
+    right.set_yticks(range(len(names)), names)
+    right.set_xticks([-1, 0, 1], ["B better", "0", "A better"])
+    right.set(xlim=(-1.1, 1.1), title="Intervals, each scaled")
+    return figure
+
+
+def _svg(figure: Any) -> str:
+    """A figure as an element of a page, the same for the same figure."""
+    import matplotlib as mpl
+
+    stream = io.StringIO()
+    with mpl.rc_context({"svg.hashsalt": "tightrope"}):
+        figure.savefig(stream, format="svg", metadata={"Date": None})
+    text = stream.getvalue()
+    return text[text.index("<svg") :]
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")

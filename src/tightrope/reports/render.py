@@ -1,0 +1,63 @@
+"""Templates, style and scripts into one file that needs nothing beside it."""
+
+import base64
+import hashlib
+import json
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tightrope.files import replace_atomically
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+__all__ = ["as_json", "render", "write_text"]
+
+
+def render(template: str, scripts: list[str], **values: Any) -> str:
+    """A page from its template, with the style sheet and the named scripts inside.
+
+    The page's own policy forbids to fetch anything, and to run anything but that script: names that
+    a stranger chose stay text even where the escaping should fail.
+    """
+    script = "\n".join(_asset(name) for name in ["theme.js", *scripts])
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return (
+        _environment()
+        .get_template(template)
+        .render(style=_asset("page.css"), script=script, script_digest=digest, **values)
+    )
+
+
+def as_json(value: Any) -> str:
+    """JSON that stands safely between the tags of a script element."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)  # ASCII only
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Put a page in its place, whole or not at all."""
+    replace_atomically(path, lambda temporary: _write(temporary, text))
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+
+
+def _asset(name: str) -> str:
+    return files("tightrope.reports").joinpath("assets", name).read_text("utf-8").strip()
+
+
+@cache
+def _environment() -> "Environment":
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+    return Environment(
+        loader=FunctionLoader(_asset),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )

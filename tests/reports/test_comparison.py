@@ -1,0 +1,55 @@
+"""The page of a comparison says what the comparison says, and runs nothing."""
+
+import dataclasses
+
+import pytest
+from recordings import recording
+
+from tightrope import compare
+from tightrope.errors import InputError
+from tightrope.monitors.verdicts import interval, title
+from tightrope.reports.comparison import comparison_figure, comparison_page, write_comparison
+
+HOSTILE = '<script>alert("1")</script><img src=x onerror=alert(1)>'
+
+
+@pytest.fixture(scope="module")
+def found():
+    return compare(recording(24, seed=1), recording(24, seed=1, offset=2.0))
+
+
+def test_every_question_has_its_verdict_and_interval_on_the_page(found):
+    text = comparison_page(found)
+    assert title(found) in text
+    for answer in found.answers:
+        assert answer.asks.capitalize() in text
+        assert interval(answer) in text
+    for assumption in found.assumptions:
+        assert assumption in text
+    assert text.count("<svg") == 1
+    assert text.count("<script") == 1  # the page's own
+
+
+def test_hostile_names_are_text(found):
+    named = dataclasses.replace(found, names=(HOSTILE, "B"), environment=f"</pre>{HOSTILE}")
+    text = comparison_page(named)
+    assert text.count("<script") == 1
+    assert "<img" not in text
+    assert "&lt;script&gt;" in text
+
+
+def test_the_figure_draws_every_return_and_every_interval(found):
+    left, right = comparison_figure(found).axes
+    for line, values in zip(left.lines, found.returns, strict=True):
+        assert line.get_xdata().tolist() == sorted(values)
+    drawn = [line.get_xdata() for line in right.lines if len(line.get_xdata()) == 2][:3]
+    for ends, answer in zip(drawn, reversed(found.answers), strict=True):
+        scale = max(abs(answer.low), abs(answer.high), abs(answer.effect))
+        assert list(ends) == [answer.low / scale, answer.high / scale]
+
+
+def test_the_page_is_a_new_file_and_the_same_for_the_same_comparison(found, tmp_path):
+    write_comparison(found, tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text("utf-8") == comparison_page(found)
+    with pytest.raises(InputError, match="already there"):
+        write_comparison(found, tmp_path / "page.html")
