@@ -70,8 +70,8 @@ def interruptible():
     signal.signal(signal.SIGINT, before)
 
 
-@pytest.fixture
-def trained(small_policy):
+@pytest.fixture(scope="session")
+def write_trained(small_policy):
     """A function that writes a policy for Pendulum-v1 and its record, as training leaves them."""
 
     def write(folder, **changes):
@@ -94,6 +94,12 @@ def trained(small_policy):
         save_record(TrainingRecord(**{**given, **changes}), Path(folder) / "policy.json")
 
     return write
+
+
+@pytest.fixture
+def trained(write_trained):
+    """The same, for one test."""
+    return write_trained
 
 
 @pytest.fixture(scope="session")

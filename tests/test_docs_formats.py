@@ -29,6 +29,7 @@ SECTIONS = {
     "beforehand": names(Beforehand),
     "fits": names(certificate.Fit),
     "episodes": names(certificate.Counts),
+    "checks": names(certificate.Checks),
     "return_range": names(certificate.ReturnRange),
 }
 

@@ -9,7 +9,10 @@ import pytest
 import tightrope
 
 SOURCE = Path(tightrope.__file__).parent
-SHARED = {"bounds", *("devices", "errors", "files", "imports", "progress", "seeds", "versions")}
+SHARED = {
+    "bounds",
+    *("devices", "errors", "files", "imports", "processes", "progress", "seeds", "versions"),
+}
 GROUND = {*SHARED, "policies", "environments"}
 CHAIN = ["cli", "reports", "studies", "monitors", "certificates", "posteriors", "rollouts"]
 MAY = {room: {*SHARED, room} for room in (*GROUND, "demo")}

@@ -11,17 +11,34 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tightrope.certificates import Certificate, Rollout, certify, load_certificate
+    from tightrope.certificates import (
+        Certificate,
+        CertifyCallback,
+        Conditions,
+        Rollout,
+        certify,
+        check,
+        load_certificate,
+    )
     from tightrope.certificates.verify import verify
+    from tightrope.monitors import Comparison, Monitor, MonitorWrapper
+    from tightrope.monitors.compare import compare
     from tightrope.rollouts import Episodes, collect, load_episodes
 
 __all__ = [
     "Certificate",
+    "CertifyCallback",
+    "Comparison",
+    "Conditions",
     "Episodes",
+    "Monitor",
+    "MonitorWrapper",
     "Rollout",
     "__version__",
     "certify",
+    "check",
     "collect",
+    "compare",
     "load_certificate",
     "load_episodes",
     "verify",
@@ -32,10 +49,17 @@ __version__ = version("tightrope")
 # Loaded on first use, so that `import tightrope` and the command start at once.
 _HOMES = {
     "Certificate": "tightrope.certificates",
+    "CertifyCallback": "tightrope.certificates",
+    "Conditions": "tightrope.certificates",
     "Rollout": "tightrope.certificates",
     "certify": "tightrope.certificates",
+    "check": "tightrope.certificates",
     "load_certificate": "tightrope.certificates",
     "verify": "tightrope.certificates.verify",
+    "Comparison": "tightrope.monitors",
+    "compare": "tightrope.monitors.compare",
+    "Monitor": "tightrope.monitors",
+    "MonitorWrapper": "tightrope.monitors",
     "Episodes": "tightrope.rollouts",
     "collect": "tightrope.rollouts",
     "load_episodes": "tightrope.rollouts",

@@ -105,7 +105,8 @@ def test_options_reach_the_certificate(folder, capfd):
     assert (code, said) == (0, [])
     document = read_document("c")
     asked = {name[2:].replace("-", "_"): value for name, value in given.items()}
-    assert {**asked, "return_range": "auto"} == document["options"]
+    rest = {"return_range": "auto", "until": "off", "max_episodes": 500}
+    assert {**asked, **rest} == document["options"]
     assert document["episodes"] == {"pilot": 4, "validation": 12, "free": 0, "test": 3}
     assert document["confidence"] == pytest.approx(0.85)
     assert verify("c") == []

@@ -108,7 +108,10 @@ def test_constant_validation_returns_are_one_line_although_a_range_is_given(fold
     assert "returns that vary" in refused(capfd, "spoilt.npz", *options(given))
 
 
-LOGS = "recorded episodes (.safetensors, .npz, .hdf5, or the id or folder of a Minari dataset)"
+LOGS = (
+    "recorded episodes (.safetensors, .npz, .hdf5, .csv, .tsv, .parquet, .feather, the folder of a "
+    "LeRobot dataset, or the id or folder of a Minari dataset)"
+)
 ARRAYS = "observations, rewards, terminals and timeouts"
 
 
@@ -122,10 +125,13 @@ ARRAYS = "observations, rewards, terminals and timeouts"
         (["nothing"], [LOGS, "nothing at 'nothing'"]),
         (["nothing.npz"], ["log", "nothing at 'nothing.npz'"]),
         (["nothing.safetensors"], ["episodes", "nothing at 'nothing.safetensors'"]),
-        (["nothing.csv"], [LOGS, "nothing at 'nothing.csv'"]),
+        (["nothing.csv"], ["expected a table", "nothing at 'nothing.csv'"]),
         (["there"], ["Minari", "there"]),
-        (["log.csv"], [LOGS, "found 'log.csv'", "pandas", ARRAYS]),
-        (["log.parquet"], [LOGS, "found 'log.parquet'", "pandas", ARRAYS]),
+        (
+            ["log.csv"],
+            ["column for the reward in 'log.csv'", "found a, b", "--columns reward=NAME"],
+        ),
+        (["log.parquet"], ["cannot read 'log.parquet'"]),
         (["log.pkl"], [LOGS, "found 'log.pkl'", "executes code", ARRAYS]),
         (["policy.py"], [LOGS, "file.py:name", "found 'policy.py'"]),
         (["nothing.zip", "--env", "Pendulum-v1"], ["nothing.zip"]),

@@ -1,6 +1,7 @@
-"""`tightrope report`: the page of a certificate, drawn anew, and of nothing else."""
+"""`tightrope report`: the page of a certificate, drawn anew, or the index of many."""
 
 import os
+from pathlib import Path
 
 import pytest
 from command import run
@@ -51,3 +52,32 @@ def test_where_there_is_no_certificate_is_one_line_and_exit_code_2(place, folder
     assert (code, out, len(said)) == (2, "", 1)
     assert "certificate" in said[0]
     assert sorted(os.listdir()) == before
+
+
+def test_a_folder_of_certificates_gets_an_index_and_nothing_else_is_touched(certificate, capfd):
+    Path("broken").mkdir()
+    Path("broken/certificate.json").write_text("{")
+    before = {path: path.read_bytes() for path in certificate.iterdir()}
+    code, out, said = run(capfd, "report", ".")
+    assert (code, said) == (0, [])
+    assert out == "written: index.html (2 certificates, 1 of them unreadable)\n"
+    assert "./certificate/report.html" in Path("index.html").read_text(encoding="utf-8")
+    assert {path: path.read_bytes() for path in certificate.iterdir()} == before
+    assert sorted(os.listdir()) == ["broken", "certificate", "index.html"]
+
+
+@pytest.mark.filterwarnings("always")
+def test_a_filmstrip_of_a_log_is_left_out_with_a_message(certificate, capfd):
+    first = (certificate / "report.html").read_bytes()
+    code, out, said = run(capfd, "report", certificate, "--filmstrip")
+    assert (code, out) == (0, f"written: {certificate / 'report.html'}\n")
+    assert len(said) == 1
+    assert "no filmstrip: expected a policy that was rolled out here, found a log" in said[0]
+    assert (certificate / "report.html").read_bytes() == first
+
+
+def test_a_filmstrip_of_many_certificates_is_refused(certificate, capfd):
+    code, out, said = run(capfd, "report", ".", "--filmstrip")
+    assert (code, out, len(said)) == (2, "", 1)
+    assert "expected --filmstrip for one certificate" in said[0]
+    assert os.listdir() == ["certificate"]

@@ -1,6 +1,6 @@
 """tightrope collect: episodes only."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -72,6 +72,7 @@ class Collect:
                 write_episodes(error.partial, self.out)
                 kept = f"kept {len(error.partial)} finished episodes in {self.out}"
             raise CollectionError(f"{error}; {kept}", None, error.interrupted) from None
+        episodes = replace(episodes, subject={**episodes.subject, **subject.training()})
         write_episodes(episodes, self.out)
         steps = len(episodes.rewards)
         where = subject.environment.id

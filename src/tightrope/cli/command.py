@@ -25,13 +25,22 @@ from tightrope.errors import InputError, one_line
 __all__ = ["VERBS", "main"]
 
 _HELP = ("--help", "-h")
+_QUIET = "--quiet"
+_ABOUT_QUIET = f"{_QUIET}, with any verb: nothing on standard output but JSON, and no progress bar"
 DONE, SAID_NO, WRONG_INPUT, INTERNAL, INTERRUPTED = 0, 1, 2, 70, 130
 
 # The module of each verb has a class of the same name, capitalised.
 VERBS = {
+    "audit": "measure how often certificates fail, against the truth; resumes",
     "certify": "certify a policy or recorded episodes",
+    "check": "say whether a certificate states enough: a gate for machines",
     "collect": "roll out a policy and record whole episodes",
+    "compare": "say which of two policies or recordings is better",
+    "monitor": "run a policy with a certificate's monitor watching",
+    "plan": "how many episodes would reach a given bound",
     "report": "draw the page of a certificate anew",
+    "sign": "sign a certificate with a key of one's own",
+    "study": "train, roll out and certify many policies; resumes",
     "train": "train an agent as the paper does; resumes",
     "verify": "recompute every number of a certificate",
 }
@@ -75,8 +84,25 @@ def _answer(arguments: list[str], shown: dict[str, str]) -> int:
     if verb is None:
         return DONE
     shown |= {option: flag for option, (flag, _) in _options(verb).items()}
-    parsed = _parse(verb, name, rest)
-    return DONE if parsed is None else int(parsed.run())
+    parsed = _parse(verb, name, [word for word in rest if word != _QUIET])
+    if parsed is None:
+        return DONE
+    return _quietly(parsed) if _QUIET in rest else int(parsed.run())
+
+
+def _quietly(parsed: Any) -> int:
+    """Run a verb without a word on standard output, unless it is the JSON that was asked for.
+
+    Warnings and errors, which are on standard error, are said all the same.
+    """
+    from tightrope.progress import no_bars
+
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(no_bars())
+        if not getattr(parsed, "json", False):
+            nowhere = stack.enter_context(open(os.devnull, "w"))
+            stack.enter_context(contextlib.redirect_stdout(nowhere))
+        return int(parsed.run())
 
 
 def _verb(arguments: list[str]) -> tuple[Any, str, list[str]]:
@@ -114,6 +140,7 @@ def _list(usage: str, about: str, listed: Mapping[str, str], what: str) -> None:
     for name, words in listed.items():
         print(f"  {name:<{width}}  {words}")
     print(f"\n{usage} --help shows the options of {what}")
+    print(_ABOUT_QUIET)
 
 
 def _require_listed(what: str, word: str | None, listed: Collection[str], command: str) -> None:
@@ -145,8 +172,9 @@ def _parse(verb: Any, name: str, arguments: list[str]) -> Any:
             )
     except SystemExit as stop:
         if stop.code in (0, None):
+            print(_ABOUT_QUIET)
             return None
-        said = in_one_line(words.getvalue(), [*_flags(verb), "--help"], _elsewhere(verb))
+        said = in_one_line(words.getvalue(), [*_flags(verb), "--help", _QUIET], _elsewhere(verb))
         raise InputError(f"{said}: run tightrope {name} --help") from None
 
 

@@ -1,0 +1,40 @@
+"""tightrope check: a gate for machines, on what a certificate states."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from tyro.conf import Positional
+
+from tightrope.certificates.gate import Conditions
+
+__all__ = ["Check"]
+
+
+@tyro.conf.configure(tyro.conf.FlagCreatePairsOff)
+@dataclass(frozen=True)
+class Check:
+    """Say whether a certificate states enough: exit code 0 if all conditions hold, 1 if not."""
+
+    certificate: Annotated[Positional[Path], tyro.conf.arg(metavar="CERT")]
+    """Folder that certify wrote, or its certificate.json."""
+    conditions: Conditions = field(default_factory=Conditions)
+    """What must be stated; at least one of the first five."""
+    json: bool = False
+    """Print the outcome as JSON on standard output, and nothing else there."""
+
+    def run(self) -> int:
+        """A line for each condition."""
+        import json
+
+        from tightrope.certificates.gate import check
+
+        gate = check(self.certificate, self.conditions)
+        if self.json:
+            print(json.dumps(gate.to_json(), indent=1, allow_nan=False))
+        else:
+            for outcome in gate.outcomes:
+                print(outcome)
+            print(f"no number was recomputed: tightrope verify {self.certificate} does that")
+        return 0 if gate.open else 1

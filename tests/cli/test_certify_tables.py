@@ -1,0 +1,140 @@
+"""`tightrope certify` of tables and LeRobot folders, as robots write them."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command import run
+from recordings import recording, short_fits
+from tables import WRITERS, rows_of, write_lerobot
+
+import tightrope as tr
+from tightrope.certificates.document import schema_problem
+from tightrope.certificates.verify import verify
+from tightrope.errors import InputError
+
+pytest.importorskip("pyarrow")
+QUICK = (  # the predictor is only regressed, and nothing is drawn
+    *("--scheme", "holdout", "--pilot-episodes", "0", "--return-range", "-20", "20"),
+    *("--mc-passes", "2", "--thin", "1", "--seed", "3"),
+)
+COLUMNS = "obs=x*,reward=r,episode=run,step=t,terminated=fell,truncated=cut,success=won"
+
+
+def rows():
+    """A recording as columns, in which every third episode succeeds."""
+    found = rows_of(list(recording(24, seed=1)))
+    found["won"] = [
+        bool(cut and int(run.removeprefix("run ")) % 3 == 0)
+        for run, cut in zip(found["run"], found["cut"], strict=True)
+    ]
+    return found
+
+
+def read_document(name):
+    return json.loads(Path(name, "certificate.json").read_text())
+
+
+def failure(document):
+    (found,) = (
+        said for said in document["statements"] if said["quantity"].endswith("is no success")
+    )
+    return found
+
+
+@pytest.mark.parametrize("suffix", WRITERS)
+def test_every_table_gives_the_certificate_of_its_episodes(suffix, folder, capfd):
+    WRITERS[suffix](f"robot.{suffix}", rows())
+    code, _, said = run(
+        capfd, "certify", f"robot.{suffix}", "--columns", COLUMNS, "--out", "c", *QUICK
+    )
+    assert (code, said) == (0, [])
+    document = read_document("c")
+    assert schema_problem(document) is None
+    assert verify("c") == []
+    record = document["subject"]["recording"]
+    assert record["format"] == suffix
+    assert record["columns"]["obs"] == ["x0", "x1", "x2"]
+    assert failure(document)["estimate"] == pytest.approx(16 / 24)
+    code, _, said = run(capfd, "certify", "log.npz", "--out", "d", *QUICK)
+    assert (code, said) == (0, [])
+    plain = read_document("d")  # the same episodes, without the statement on success
+    assert document["test_error"] == plain["test_error"]
+    assert document["train_error"] == pytest.approx(plain["train_error"])
+    assert document["n"] == plain["n"]
+
+
+def demonstrations():
+    return [
+        {
+            "observation.state": episode.observations,
+            "action": np.zeros((len(episode.rewards), 1), np.float32),
+            "next.reward": episode.rewards.astype(np.float32),
+            "next.done": np.arange(len(episode.rewards)) == len(episode.rewards) - 1,
+            "next.success": np.full(len(episode.rewards), index % 2 == 0),
+        }
+        for index, episode in enumerate(recording(24, seed=1))
+    ]
+
+
+@pytest.mark.filterwarnings("always")
+@pytest.mark.parametrize("version", ["v2.1", "v3.0"])
+def test_a_lerobot_folder_is_certified_and_says_what_it_did_not_see(version, folder, capfd):
+    write_lerobot("robot", demonstrations(), version, video="observation.images.front")
+    code, out, said = run(capfd, "certify", "robot", *QUICK)
+    assert code == 0
+    camera = "observation.images.front"
+    assert said == [f"tightrope: warning: left the images {camera} out of the observation of robot"]
+    document = read_document("certificate-robot")
+    assert schema_problem(document) is None
+    assert verify("certificate-robot") == []
+    assert out.startswith("Risk certificate for robot")
+    assert document["subject"]["recording"]["format"] == f"LeRobot {version}"
+    unseen = f"The predictor does not see the images of the log ({camera})."
+    assert unseen in document["assumptions"]
+    assert failure(document)["estimate"] == pytest.approx(0.5)
+    named = ("--columns", "obs=observation.state,success=", "--out", "named")
+    code, _, said = run(capfd, "certify", "robot", *named, *QUICK)
+    assert (code, said) == (0, [])
+    document = read_document("named")
+    assert unseen not in document["assumptions"]
+    assert not any("success" in said["quantity"] for said in document["statements"])
+
+
+WRONG = {
+    "no such column": ("robot.csv", f"{COLUMNS},obs=y*", "a column y* for obs in 'robot.csv'"),
+    "no such role": ("robot.csv", "colour=x0", "in --columns, found 'colour'"),
+    "no role": ("robot.csv", "x0", "expected --columns as ROLE=NAME,..."),
+    "no mapping": ("robot.csv", "", "name it with --columns reward=NAME"),
+    "columns for arrays": ("log.npz", "obs=x", "expected no --columns but for a table"),
+    "columns for a policy": ("policy.py:act", "obs=x", "no --columns for a policy"),
+    "a gap": ("gap.csv", COLUMNS, "--columns step= skips this check"),
+}
+
+
+@pytest.mark.parametrize(("source", "columns", "words"), WRONG.values(), ids=WRONG)
+def test_wrong_columns_are_one_line_and_nothing_is_written(source, columns, words, folder, capfd):
+    WRITERS["csv"]("robot.csv", rows())
+    gap = rows()
+    gap["t"][3:6] = [4, 5, 6]
+    WRITERS["csv"]("gap.csv", gap)
+    before = sorted(os.listdir())
+    env = ("--env", "Pendulum-v1") if source == "policy.py:act" else ()
+    code, out, said = run(
+        capfd, "certify", source, *env, "--columns", columns, "--out", "new", *QUICK
+    )
+    assert (code, out, len(said)) == (2, "", 1), said
+    assert words in said[0]
+    assert sorted(os.listdir()) == before
+
+
+def test_the_library_takes_the_same_option():
+    quick = {"scheme": "holdout", "pilot_episodes": 0, "return_range": (-20.0, 20.0)}
+    with short_fits():
+        made = tr.certify(rows(), columns=COLUMNS, mc_passes=2, seed=0, **quick)
+    assert made.subject["recording"]["columns"]["success"] == "won"
+    assert any(said.quantity.endswith("is no success") for said in made.statements)
+    with pytest.raises(InputError, match="no `columns` for a policy"):
+        tr.certify(len, "Pendulum-v1", columns="obs=x")

@@ -1,0 +1,93 @@
+"""`tightrope check`: 0 if all conditions hold, 1 if one does not, 2 if it cannot be asked."""
+
+import json
+
+import pytest
+from command import run
+
+
+def test_a_line_for_each_condition_and_exit_code_0_or_1(certificate, capfd):
+    code, out, said = run(capfd, "check", certificate, "--max-rms", 1e9, "--min-confidence", 0.5)
+    assert (code, said) == (0, [])
+    rms, confidence, last = out.splitlines()
+    assert rms.startswith("holds  --max-rms 1e+09: RMS error of the predicted return")
+    assert "assumes independent steps" in rms
+    assert confidence.startswith("holds  --min-confidence 0.5: statement 0 holds with confidence")
+    assert last == "no number was recomputed: tightrope verify certificate does that"
+    code, out, said = run(capfd, "check", certificate, "--max-rms", 0, "--max-failure", 1)
+    assert (code, said) == (1, [])
+    assert [line.split()[0] for line in out.splitlines()] == ["FAILS", "holds", "no"]
+
+
+def test_json_has_the_same_for_machines_and_quiet_leaves_it(certificate, capfd):
+    asked = ("check", certificate, "--max-rms", 0, "--max-failure", 1)
+    code, out, said = run(capfd, *asked, "--json")
+    assert (code, said) == (1, [])
+    found = json.loads(out)
+    assert (found["holds"], found["recomputed"]) == (False, False)
+    names = [(each["condition"], each["holds"]) for each in found["conditions"]]
+    assert names == [("max_rms", False), ("max_failure", True)]
+    assert run(capfd, *asked, "--json", "--quiet") == (1, out, [])
+    assert run(capfd, *asked, "--quiet") == (1, "", [])
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        ("", "expected a condition among --max-rms, --min-return"),
+        ("--min-mean-return 3000", "found none: issue it with `return_floor`"),
+        ("--max-rms 5 --share 0.9", "for --max-rms, found none: issue it with `scheme` auto"),
+        ("--max-failure 2", "--max-failure must be in [0, 1], found 2"),
+        ("--share 0.5", "expected --max-rms or --min-return with --share, found none"),
+    ],
+)
+def test_what_cannot_be_asked_is_one_line_and_exit_code_2(words, answer, certificate, capfd):
+    code, out, said = run(capfd, "check", certificate, *words.split())
+    assert (code, out) == (2, "")
+    (line,) = said
+    assert answer in line
+
+
+def test_where_there_is_no_certificate_is_exit_code_2(tmp_path, capfd):
+    code, out, (line,) = run(capfd, "check", tmp_path, "--max-rms", 1)
+    assert (code, out) == (2, "")
+    assert "expected a certificate at" in line
+
+
+# --- verify for machines, and --quiet for every verb ----------------------------------------------
+
+
+def test_verify_as_json(certificate, capfd):
+    code, out, said = run(capfd, "verify", certificate, "--json")
+    assert (code, json.loads(out), said) == (0, {"verified": True, "problems": []}, [])
+    (certificate / "predictor.safetensors").unlink()
+    code, out, said = run(capfd, "verify", certificate, "--json")
+    found = json.loads(out)
+    assert (code, found["verified"], said) == (1, False, [])
+    assert "predictor.safetensors" in found["problems"][0]
+
+
+def test_quiet_leaves_only_the_exit_code_and_what_is_wrong(certificate, capfd):
+    assert run(capfd, "verify", certificate, "--quiet") == (0, "", [])
+    assert run(capfd, "report", "--quiet", certificate) == (0, "", [])
+    (certificate / "predictor.safetensors").unlink()
+    assert run(capfd, "verify", certificate, "--quiet") == (1, "", [])
+    code, out, (line,) = run(capfd, "verify", "nowhere", "--quiet")
+    assert (code, out) == (2, "")
+    assert "nowhere" in line
+
+
+def test_no_bar_is_shown_inside_and_bars_come_back_afterwards(monkeypatch, capsys):
+    from tightrope.progress import no_bars, progress_bar
+
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+
+    def shown():
+        with progress_bar("rolling out", 2) as report:
+            report(1, "")
+        return capsys.readouterr().err
+
+    assert "rolling out" in shown()
+    with no_bars():
+        assert shown() == ""
+    assert "rolling out" in shown()
