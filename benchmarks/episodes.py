@@ -1,0 +1,106 @@
+"""How many episodes are needed? What stopping early saves, and how good forecasts are.
+
+    python benchmarks/episodes.py                         # all of it: about half an hour
+    python benchmarks/episodes.py --policies pendulum --what stop
+
+`stop`: for each policy a certificate of scheme sequential with 500 episodes gives the RMS that all
+of them certify; then searches for 1.2, 1.5 and 2 times as much, from other seeds, show where they
+stop.
+`forecast`: a certificate of scheme auto with 100 episodes forecasts the one with more; then the
+episodes are rolled out, and the two are compared.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import torch
+import tyro
+
+import tightrope as tr
+from tightrope import demo
+from tightrope.certificates.forecast import forecast
+from tightrope.rollouts import collect
+
+HERE = Path(__file__).parent
+SUBJECTS = {
+    "hopper": (demo.policy_path(), "Hopper-v4"),
+    "pendulum": (HERE / "policies/pendulum.safetensors", "Pendulum-v1"),
+    "reach": (HERE / "policies/reach.safetensors", "reach-v3"),
+}
+FACTORS = (1.2, 1.5, 2.0)
+MOST = 500
+
+
+@dataclass(frozen=True)
+class Args:
+    """What to measure."""
+
+    policies: tuple[str, ...] = tuple(SUBJECTS)
+    """Names among those above."""
+    what: tuple[Literal["stop", "forecast"], ...] = ("stop", "forecast")
+    """Early stops, forecasts, or both."""
+    ahead: int = 400
+    """Validation episodes to forecast for, from 100."""
+    workers: int = 1
+    """Processes of the roll-outs."""
+
+
+def main(args: Args) -> None:
+    torch.set_num_threads(1)
+    for name in args.policies:
+        path, env = SUBJECTS[name]
+        if "stop" in args.what:
+            stop(name, path, env, args)
+        if "forecast" in args.what:
+            ahead(name, path, env, args)
+
+
+def stop(name: str, path: Path, env: str, args: Args) -> None:
+    episodes = collect(path, env, 10 + MOST, 301, workers=args.workers)
+    fixed = tr.certify(episodes, scheme="sequential", episodes=MOST, seed=1)
+    print(f"{name}: {MOST} episodes certify rms {fixed.rms_raw:.4g}", flush=True)
+    for seed, factor in enumerate(FACTORS, start=302):
+        target = float(f"{factor * fixed.rms_raw:.3g}")
+        found = tr.certify(
+            *(path, env),
+            until=f"rms<={target:g}",
+            max_episodes=MOST,
+            seed=seed,
+            rollout=tr.Rollout(workers=args.workers),
+        )
+        count = found.episodes.validation
+        print(
+            f"| {name} | {target:g} | {factor:g} | {count} | {MOST - count} | "
+            f"{found.rms_raw:.4g} |",
+            flush=True,
+        )
+
+
+def ahead(name: str, path: Path, env: str, args: Args) -> None:
+    episodes = collect(path, env, 10 + args.ahead, 401, workers=args.workers)
+    now = tr.certify(episodes.span(0, 110), seed=1)
+    later = tr.certify(episodes, seed=1)
+    print(
+        f"{name}: forecast from 100 for {args.ahead} validation episodes, and what came", flush=True
+    )
+    foreseen = forecast(now, args.ahead)
+    for kind in ("tolerance", "mean-risk", "band", "monitor", "return", "failure"):
+        pairs = zip(
+            [s for s in foreseen if s.kind == kind],
+            [s for s in later.statements if s.kind == kind],
+            strict=False,
+        )
+        for one, other in pairs:
+            value = "value_raw" if one.rms_raw is None else "rms_raw"
+            guess, true = getattr(one, value), getattr(other, value)
+            share = "" if one.share is None else f"{one.share:.1%} / {other.share:.1%}"
+            print(
+                f"| {name} | {kind}, {one.unit} | {share} | {guess:.4g} | {true:.4g} | "
+                f"{guess / true - 1:+.0%} |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Args))
