@@ -4,14 +4,17 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help certify test test-portable check validity benchmark clean
+.PHONY: help browser certify test test-portable check docs validity fuzz audit-deps benchmark clean
 
 help:
 	@echo "make certify        set up .venv, then certify the shipped policy (about two minutes)"
 	@echo "make test           set up .venv, then lint, types and tests"
 	@echo "make test-portable  the tests that do arithmetic, as an older processor does it"
 	@echo "make check          lint and types only"
+	@echo "make docs           build the documentation into site/ (open site/index.html)"
 	@echo "make validity       the long simulations of every guarantee (minutes)"
+	@echo "make fuzz           more than 10,000 harmed files against every reader (minutes)"
+	@echo "make audit-deps     known vulnerabilities of the pinned versions (needs a network)"
 	@echo "make benchmark      the measurements of benchmarks/README.md"
 	@echo "make clean          remove .venv and caches"
 
@@ -20,7 +23,7 @@ $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tightrope needs Python 3.11 or newer, found " + sys.version.split()[0] + ": run make PYTHON=python3.11")'
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { apt-get update && apt-get install -y python3-venv; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[all,dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[all,dev,docs]"
 	@touch $@
 
 check: $(READY)
@@ -28,7 +31,13 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-test: check
+# The pages are tested in a real browser; without one those tests are skipped.
+browser:
+	@command -v chromedriver >/dev/null && command -v chromium >/dev/null || \
+		{ [ "$$(id -u)" = 0 ] && apt-get update && apt-get install -y --no-install-recommends chromium chromium-driver libosmesa6; } || \
+		echo "no browser, its tests are skipped: as root, apt-get install chromium chromium-driver"
+
+test: check browser
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto
 
 # The oldest kernels of torch, oneDNN, MKL and OpenBLAS: any x86-64 has them, others ignore this.
@@ -43,8 +52,22 @@ certify: $(READY)
 	rm -rf demo-certificate
 	$(BIN)/tightrope certify --demo --out demo-certificate
 
+# Silenced: the notice that Material for MkDocs ends in May 2027. Every other warning is an error.
+docs: $(READY)
+	$(BIN)/python docs/tools/commands.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 validity: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto -m validity tests/validity tests/agents
+
+fuzz: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto -m "validity or not validity" tests/fuzz
+
+# In an environment of its own: the tool's dependencies are no part of what is tested.
+audit-deps:
+	$(PYTHON) -m venv $(VENV)/audit
+	$(VENV)/audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit
+	$(VENV)/audit/bin/pip-audit --disable-pip --no-deps --strict -r constraints.txt
 
 benchmark: $(READY)
 	$(BIN)/python benchmarks/kl_inverse.py
