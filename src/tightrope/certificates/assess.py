@@ -32,7 +32,7 @@ from tightrope.certificates.outcomes import failure_names, outcomes, return_name
 from tightrope.certificates.portions import Portion, bound_portions, final_bound
 from tightrope.certificates.statements import Statement
 from tightrope.posteriors import Chain, draw_losses, kl_divergence
-from tightrope.rollouts import Episodes, Pairs
+from tightrope.rollouts import Pairs
 from tightrope.seeds import Stream, child_seed
 
 __all__ = ["Assessment", "assess", "ledger_of"]
@@ -150,18 +150,8 @@ def _jointly(
             joint=joint,
         )
     )
-    said.append(
-        alarm_statement(
-            chain,
-            _held_out(data, view.free_count),
-            gamma=options.gamma,
-            window=beforehand.window,
-            widths=beforehand.widths,
-            delta=ledger.failure("monitor"),
-            confidence=ledger.confidence_in("monitor"),
-            joint=joint,
-        )
-    )
+    alarm = ledger.failure("monitor"), ledger.confidence_in("monitor")
+    said.append(_alarm(chain, data, view, options, beforehand, *alarm, joint))
     return portions, said + outcomes(data, options, failure=ledger.failure, joint=joint)
 
 
@@ -233,18 +223,8 @@ def _own_statements(
     failure = beside(delta=options.delta, candidates=options.candidates)
     watched = []
     if fixed and not sequential:
-        watched.append(
-            alarm_statement(
-                chain,
-                _held_out(data, view.free_count),
-                gamma=options.gamma,
-                window=beforehand.window,
-                widths=beforehand.widths,
-                delta=failure,
-                confidence=1.0 - options.candidates * failure,
-                joint=joint,
-            )
-        )
+        confidence = 1.0 - options.candidates * failure
+        watched.append(_alarm(chain, data, view, options, beforehand, failure, confidence, joint))
     return [
         *(
             _risk_statement(portions[unit], unit, view.scaling.width, alone, joint)
@@ -255,10 +235,28 @@ def _own_statements(
     ]
 
 
-def _held_out(data: Data, free: int) -> Episodes:
-    """The whole episodes that a fixed predictor was not fitted to."""
+def _alarm(
+    chain: Chain,
+    data: Data,
+    view: View,
+    options: Options,
+    beforehand: Beforehand,
+    failure: float,
+    confidence: float,
+    joint: float,
+) -> Statement:
+    """The monitor's statement, on the whole episodes that a fixed predictor was not fitted to."""
     validation = data.shares.validation
-    return validation.span(free, len(validation))
+    return alarm_statement(
+        chain,
+        validation.span(view.free_count, len(validation)),
+        gamma=options.gamma,
+        window=beforehand.window,
+        widths=beforehand.widths,
+        delta=failure,
+        confidence=confidence,
+        joint=joint,
+    )
 
 
 def _risk_statement(
