@@ -309,6 +309,9 @@ def markdown(name: str, rows: list[dict]) -> str:
     return "\n".join(lines) + "\n"
 
 
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7")
+
+
 def draw(name: str, rows: list[dict], path: Path) -> None:
     """Detection rate and delay over the level, one line for each change."""
     import matplotlib
@@ -327,15 +330,18 @@ def draw(name: str, rows: list[dict], path: Path) -> None:
             since = [r["since"] for r in groups[change][level] if r["since"] is not None]
             detected.append(len(since) / len(groups[change][level]))
             delays.append(np.median(since) if since else np.nan)
-        style = {"marker": "os^Dv"[index % 5], "color": f"C{index}", "label": change}
-        left.plot(levels, detected, **style)
-        right.plot(levels, delays, **style)
+        style = {"marker": "os^Dv"[index % 5], "color": COLOURS[index % 5], "label": change}
+        middle = int(np.searchsorted(levels, 1.0))  # nothing changed: no delay to speak of
+        levels.insert(middle, 1.0)
+        left.plot(levels, np.insert(detected, middle, rate), **style)
+        right.plot(levels, np.insert(delays, middle, np.nan), **style)
     left.axhline(rate, color="grey", linestyle=":", label="nominal")
     left.set(xlabel="factor", ylabel="share of episodes with an alarm", ylim=(-0.03, 1.03))
     right.set(xlabel="factor", ylabel="median step of the alarm", ylim=(0, None))
-    left.legend(fontsize=8)
+    handles, labels = left.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="lower center", ncols=6, frameon=False)
     figure.suptitle(f"{name}: what the monitor notices")
-    figure.tight_layout()
+    figure.tight_layout(rect=(0, 0.07, 1, 1))
     figure.savefig(path, dpi=110)
     plt.close(figure)
 
