@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from custom_environments import leaning
 from recordings import recording, short_fits
 
 README = Path(__file__).parents[1] / "README.md"
@@ -29,17 +30,13 @@ def module():
     return torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
 
 
-def function(observations):
-    return np.tanh(observations[:, :1])
-
-
 @pytest.mark.parametrize("kind", ["SB3", "torch", "function"])
 def test_certify_a_model_a_module_a_function_and_arrays(kind, sb3_model, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     made = {
         "SB3": lambda: sb3_model("PPO", "Pendulum-v1"),
         "torch": module,
-        "function": lambda: function,
+        "function": lambda: leaning,
     }
     block = next(each for each in BLOCKS if "tr.certify(model" in each)
     small = block.replace(
