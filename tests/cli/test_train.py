@@ -12,6 +12,7 @@ import subprocess
 
 import pytest
 from command import lines, run, tightrope, words
+from recordings import short_fits
 from waiting import wait_until
 
 from tightrope.agents import AGENTS, LEVELS, specify, train
@@ -35,7 +36,8 @@ def test_train_then_certify_and_verify(tmp_path, capsys):
     capsys.readouterr()
     out = tmp_path / "certificate"
     words = ["--out", str(out), "--episodes", "20", "--test-episodes", "0", "--scheme", "holdout"]
-    assert main(["certify", str(run / "final"), *words]) == 0
+    with short_fits():
+        assert main(["certify", str(run / "final"), *words]) == 0
     assert "training" in capsys.readouterr().out
     document = json.loads((out / "certificate.json").read_text())
     record = json.loads((run / "final" / "policy.json").read_text())
@@ -160,7 +162,8 @@ def test_the_command_that_train_prints_certifies_in_an_environment_of_ones_own(t
     command, *arguments = shlex.split(printed)
     assert command == "tightrope"
     quick = ("--scheme", "holdout", "--episodes", "6", "--test-episodes", "0", "--workers", "1")
-    certified = tightrope(*arguments, *quick, "--out", "certificate", cwd=tmp_path)
+    made = ("--out", "certificate")
+    certified = tightrope(*arguments, *quick, *made, cwd=tmp_path, short=True)
     assert (certified.returncode, lines(certified.stderr)) == (0, []), certified.stderr
     document = json.loads((tmp_path / "certificate" / "certificate.json").read_text())
     assert document["subject"]["environment"]["id"] == "custom_environments:Counting-v0"

@@ -3,21 +3,23 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 from tightrope.cli import main
 
 _BARS = ("rolling out", "fitting", "evaluating", "training")
 
 
-def words(*arguments):
-    """A command line for a process of its own."""
-    return [sys.executable, "-m", "tightrope", *map(str, arguments)]
+def words(*arguments, short=False):
+    """A command line for a process of its own; short: with short fits."""
+    command = [Path(__file__).parent / "shortened.py"] if short else ["-m", "tightrope"]
+    return [sys.executable, *map(str, [*command, *arguments])]
 
 
-def tightrope(*arguments, cwd=None, env=None):
+def tightrope(*arguments, cwd=None, env=None, short=False):
     """One thread: several would wait for each other where tests run side by side."""
     return subprocess.run(
-        words(*arguments),
+        words(*arguments, short=short),
         capture_output=True,
         text=True,
         timeout=900,

@@ -176,6 +176,7 @@ def request(
     Raises:
         InputError: there is no such source, or an option is not for it.
     """
+    from tightrope.certificates.until import sequential
     from tightrope.rollouts import is_recording, load_episodes, policy_source
 
     if options.until == "off" and options.max_episodes != Options().max_episodes:
@@ -194,7 +195,7 @@ def request(
     training = _training(subject, options)
     tests = EPISODES
     if options.until != "off":
-        options, tests = _sequential(options), 0
+        options, tests = sequential(options), 0
     options = replace(
         options,
         pilot_episodes=_pilot(options, training),
@@ -218,23 +219,6 @@ def rollout_arguments(rollout: Rollout) -> dict[str, Any]:
         "trust": rollout.trust,
         "sample": rollout.sample,
     }
-
-
-def _sequential(options: Options) -> Options:
-    """The options of a search for the smallest number of episodes that certifies a target."""
-    from tightrope.certificates.until import BATCH
-
-    if options.episodes != "auto":
-        raise InputError(
-            f"expected `max_episodes` with `until`, found `episodes` {options.episodes}"
-        )
-    options = replace(options, scheme="sequential")
-    least = (options.division.first or 0) + BATCH
-    if options.max_episodes < least:
-        raise InputError(
-            f"expected `max_episodes` of at least {least}, found {options.max_episodes}"
-        )
-    return replace(options, episodes=options.max_episodes)
 
 
 def _refuse_rollout(source: Any, env: Any, rollout: Rollout) -> None:

@@ -6,7 +6,7 @@ episodes at once, (H.7) in docs/theory.md, and one may stop when the number look
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,13 +21,47 @@ if TYPE_CHECKING:
     from tightrope.certificates.data import Data, View
     from tightrope.certificates.issue import Fitted
     from tightrope.certificates.options import Options, Unit
-    from tightrope.certificates.request import Request
+    from tightrope.posteriors import Scaling
     from tightrope.rollouts import Episodes
 
-__all__ = ["BATCH", "issue_until", "most_units", "outcome"]
+__all__ = ["BATCH", "Source", "issue_until", "most_units", "outcome", "sequential"]
 
 BATCH = 10  # episodes until the first look; later ones are further apart, as workers must start
 _GROWTH = 5  # a batch is this part of the episodes before
+
+
+class Source(Protocol):
+    """What episodes come from, such as a request for a policy's certificate."""
+
+    @property
+    def options(self) -> "Options":
+        """Settled by :func:`sequential`, with a seed."""
+
+    @property
+    def training(self) -> "Scaling | None":
+        """What training fixed, if it was recorded."""
+
+    def collect(self, count: int, *, first: int = 0, progress: bool = False) -> "Episodes":
+        """So many episodes, from the one of number `first` on."""
+
+
+def sequential(options: "Options") -> "Options":
+    """The options of a search for the smallest number of episodes that certifies a target.
+
+    Raises:
+        InputError: the number of episodes is fixed, or too small for a search.
+    """
+    if options.episodes != "auto":
+        raise InputError(
+            f"expected `max_episodes` with `until`, found `episodes` {options.episodes}"
+        )
+    options = replace(options, scheme="sequential")
+    least = (options.division.first or 0) + BATCH
+    if options.max_episodes < least:
+        raise InputError(
+            f"expected `max_episodes` of at least {least}, found {options.max_episodes}"
+        )
+    return replace(options, episodes=options.max_episodes)
 
 
 def most_units(data: "Data", view: "View", options: "Options", unit: "Unit") -> int:
@@ -46,7 +80,6 @@ def most_units(data: "Data", view: "View", options: "Options", unit: "Unit") -> 
 class _Search:
     """What stays the same while episodes are added."""
 
-    request: "Request"
     options: "Options"
     fitted: "Fitted"
     view: "View"
@@ -78,7 +111,7 @@ class _Search:
         return float(np.sqrt(bound)) * self.view.scaling.width
 
 
-def issue_until(request: "Request", *, progress: bool = False) -> "Certificate":
+def issue_until(source: Source, *, progress: bool = False) -> "Certificate":
     """Roll out in batches until the target is certified, or there are `max_episodes`.
 
     Raises:
@@ -89,18 +122,18 @@ def issue_until(request: "Request", *, progress: bool = False) -> "Certificate":
     from tightrope.certificates.issue import fit_one, record
     from tightrope.rollouts import join
 
-    options = request.options
+    options = source.options
     pilot, first = options.pilot_episodes, options.division.first
     assert isinstance(options.seed, int)
     assert isinstance(pilot, int)
     assert first is not None
-    parts = [request.collect(pilot + first + BATCH, progress=progress)]
+    parts = [source.collect(pilot + first + BATCH, progress=progress)]
     start = replace(options, episodes=first + BATCH, test_episodes=0)
-    data = prepare(parts[0], start, request.training)
+    data = prepare(parts[0], start, source.training)
     seen = view(data, start)
     fitted = fit_one(data, seen, start, progress=progress)
     search = _Search(
-        *(request, options, fitted, seen, data.thin),
+        *(options, fitted, seen, data.thin),
         delta=ledger_of(data, start).failure("hold-out: risk"),
         target=target_of(options.until),
     )
@@ -111,16 +144,16 @@ def issue_until(request: "Request", *, progress: bool = False) -> "Certificate":
         while (rms := search.bound(values)) > search.target and count < options.max_episodes:
             report(count, f"episodes, rms {rms:.4g}")
             size = min(max(BATCH, count // _GROWTH), options.max_episodes - count)
-            parts.append(request.collect(size, first=pilot + count))
+            parts.append(source.collect(size, first=pilot + count))
             values = np.append(values, search.losses(parts[-1]))
             count += size
     tests = options.test_episodes
     assert isinstance(tests, int)
     if tests:
-        parts.append(request.collect(tests, first=pilot + count, progress=progress))
+        parts.append(source.collect(tests, first=pilot + count, progress=progress))
     episodes = join([one for part in parts for one in part], parts[0].subject)
     final = replace(options, episodes=count)
-    data = prepare(episodes, final, request.training)
+    data = prepare(episodes, final, source.training)
     seen = view(data, final)
     found = assess(fitted.chain, data, seen, final, fitted.beforehand)
     return record(found, fitted, data, seen, final)

@@ -141,9 +141,21 @@ class Folder:
         """Put a policy of one's own where jobs are.
 
         Raises:
-            InputError: it cannot be written.
+            InputError: it cannot be written, or would be copied into itself.
         """
+        self.require_outside(source)
         run_job(job, self.jobs, partial(_copy, source))
+
+    def require_outside(self, source: Path) -> None:
+        """Refuse to copy a policy into itself.
+
+        Raises:
+            InputError: the folder is inside of the policy's.
+        """
+        if self.path.resolve().is_relative_to(source.resolve()):
+            raise InputError(
+                f"expected a folder outside the policy {str(source)!r}, found {str(self.path)!r}"
+            )
 
     def record_failure(self, job: Job, reason: str) -> None:
         """Keep why a job was given up."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from inline import Inline
 
-from tightrope.certificates import issue
+from tightrope.certificates import fixed, issue, until
 from tightrope.errors import InputError
 from tightrope.studies.audit.run import run_audit
 from tightrope.studies.audit.spec import Audit
@@ -192,10 +192,51 @@ def test_a_policy_is_audited_in_its_environment(tmp_path, trained, monkeypatch):
         run_audit("mine", None, audit, tmp_path / "out", engine=Inline)
 
 
+STOPPED = {
+    **{"schemes": ("auto",), "until": "rms<=0.93", "max_episodes": 90},  # about the error itself
+    **{"delta": 0.05, "delta_prime": 0.05, "truth_episodes": 4000},
+}
+
+
+def sequential(out):
+    found = run_audit("independent", None, small(**STOPPED), out, engine=Inline)
+    assert not found.failed
+    assert {row.scheme for row in found.rows} == {"sequential"}
+    return {row.statement: row for row in found.rows}
+
+
+def test_stops_at_a_target_are_audited_and_those_of_no_bound_at_all_are_found_broken(
+    tmp_path, monkeypatch
+):
+    """In place of the bound: the mean so far, which is below the truth in many of the looks."""
+    honest = sequential(tmp_path / "honest")
+    assert set(honest) >= {"mean risk, unit step", "mean risk, unit episode"}
+    assert all(row.broken == 0 for row in honest.values())
+    for module in (until, fixed):
+        monkeypatch.setattr(module, "betting_upper", lambda values, **_: values.mean())
+    assert sequential(tmp_path / "eager")["mean risk, unit step"].failed
+
+
+def test_a_policy_is_audited_with_stops(tmp_path, trained):
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    trained(mine)
+    few = {"schemes": ("sequential",), "repetitions": 1, "truth_episodes": 100}
+    audit = small(**few, until="rms<=1000", max_episodes=31)
+    with pytest.raises(InputError, match="expected a folder outside the policy"):
+        run_audit(mine, None, audit, mine / "out", engine=Inline)
+    assert not (mine / "out").exists()
+    found = run_audit(mine, None, audit, tmp_path / "out", engine=Inline)
+    assert not found.failed
+    assert {row.scheme for row in found.rows} == {"sequential"}
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
         ({"schemes": ("auto", "auto")}, "expected different `schemes`"),
+        ({"until": "rms<=1"}, "expected `schemes` sequential with `until`, found auto nonrec-inf"),
+        ({"schemes": ("auto",), "until": "rms<=1", "max_episodes": 20}, "of at least 30, found 20"),
         ({"schemes": ()}, "expected different `schemes`"),
         ({"schemes": ("best",)}, "expected a scheme among"),
         ({"repetitions": 0}, "`repetitions` must be at least 1"),

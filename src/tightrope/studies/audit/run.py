@@ -107,6 +107,8 @@ def run_audit(
     plan = _plan(subject, env, audit)
     repeats = _repeats(plan, audit)
     folder = Folder(out, "audit")
+    if plan.policy is not None:
+        folder.require_outside(plan.policy[1])
     jobs = (*plan.before, *repeats)
     with folder.claim({**plan.content, **audit.content()}):
         folder.forget_failures()

@@ -9,6 +9,7 @@ from tightrope.certificates.ledger import DELTA, DELTA_PRIME
 from tightrope.certificates.options import MC_PASSES, Auto, Options, Unit
 from tightrope.certificates.request import EPISODES
 from tightrope.certificates.shares import PILOT_EPISODES
+from tightrope.certificates.until import sequential
 from tightrope.errors import InputError
 from tightrope.seeds import resolve_seed
 
@@ -40,6 +41,10 @@ class Audit:
     """Validation episodes of each certificate."""
     pilot_episodes: int = PILOT_EPISODES
     """Pilot episodes of each certificate."""
+    until: str = "off"
+    """As for certify: stop at a target, such as 'rms<=20', in place of `episodes`."""
+    max_episodes: int = Options.max_episodes
+    """Validation episodes at the most, with `until`."""
     delta: float = DELTA
     """Failure probability over the data. A larger one needs fewer repetitions to be judged."""
     delta_prime: float = DELTA_PRIME
@@ -62,6 +67,10 @@ class Audit:
         object.__setattr__(self, "seed", resolve_seed(self.seed))
         if not self.schemes or len(set(self.schemes)) < len(self.schemes):
             raise InputError(f"expected different `schemes`, found {list(self.schemes)}")
+        if self.until != "off" and self.schemes not in (("auto",), ("sequential",)):
+            raise InputError(
+                f"expected `schemes` sequential with `until`, found {' '.join(self.schemes)}"
+            )
         for name, least in _FEWEST.items():
             value = getattr(self, name)
             if value == "auto":
@@ -78,6 +87,8 @@ class Audit:
         """The options of a certificate of each scheme, with those of a subject."""
         mine = {name: value for name, value in asdict(self).items() if name not in _OWN}
         mine |= {"test_episodes": 0, "device": "cpu", "seed": 0}
+        if self.until != "off":
+            return [sequential(Options.of({**mine, **own, "episodes": "auto"}))]
         return [Options.of({**mine, **own, "scheme": name}) for name in self.schemes]
 
     def content(self) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import json
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,8 +15,7 @@ from tightrope.studies.audit.spec import TRUTH_EPISODES, Audit
 from tightrope.studies.graph import child
 
 if TYPE_CHECKING:
-    from tightrope.certificates import Options
-    from tightrope.posteriors import Scaling
+    from tightrope.certificates import Certificate, Options
     from tightrope.rollouts import Episodes
 
 __all__ = ["RECORDS", "repeat_job"]
@@ -28,7 +27,6 @@ def repeat_job(spec: Mapping[str, Any], needs: Sequence[Path], out: Path) -> Non
     """Repetitions `first` to `last`: fresh episodes, fits, certificates, and what is true."""
     import torch
 
-    from tightrope.certificates import certify_many
     from tightrope.posteriors import changed_presets, shortened
     from tightrope.studies.audit.tally import record
     from tightrope.studies.audit.truth import NewEpisodes, answers
@@ -49,11 +47,11 @@ def repeat_job(spec: Mapping[str, Any], needs: Sequence[Path], out: Path) -> Non
     records = []
     for number in range(spec["first"], spec["last"]):
         seed = child(audit.seed, "repetition", number)
-        requests, episodes, training = subject.fresh(seed)
         with changed_presets(short), warnings.catch_warnings():
             warnings.filterwarnings("ignore", ".*lie outside the return range")
-            found = certify_many(episodes, requests, [seed], training=training)
-        for (certificate,) in found:
+            warnings.filterwarnings("ignore", ".*will hardly be reached")
+            found = subject.certificates(seed)
+        for certificate in found:
             if truth is None:  # thinning is settled by now, and the same for all
                 options = certificate.options
                 truth = NewEpisodes.of(
@@ -78,15 +76,34 @@ class _Drawn:
     def known(self) -> Mapping[Any, float]:
         return self.process.known
 
-    def fresh(self, seed: int) -> "tuple[list[Options], Episodes, Scaling | None]":
-        count = self.audit.pilot_episodes + self.audit.episodes
+    def certificates(self, seed: int) -> "list[Certificate]":
+        from tightrope.certificates.issue import certify_many
+        from tightrope.certificates.until import issue_until
+
+        requests = self.audit.requests(self.process.options)
+        count = self.audit.pilot_episodes + max(int(each.episodes) for each in requests)
         episodes = self.process.record(count, np.random.default_rng(seed))
-        return self.audit.requests(self.process.options), episodes, None
+        if self.audit.until != "off":
+            return [issue_until(_Stream(each.seeded(seed), episodes)) for each in requests]
+        return [one for (one,) in certify_many(episodes, requests, [seed])]
 
     def new(self) -> "Episodes":
         asked = self.audit.truth_episodes
         count = TRUTH_EPISODES["process"] if asked == "auto" else asked
         return self.process.new(count, np.random.default_rng(child(self.audit.seed, "truth")))
+
+
+@dataclass(frozen=True)
+class _Stream:
+    """Recorded episodes that are handed out as they are asked for."""
+
+    options: "Options"
+    recorded: "Episodes"
+    training: None = None
+
+    def collect(self, count: int, *, first: int = 0, progress: bool = False) -> "Episodes":
+        """The next of them."""
+        return self.recorded.span(first, first + count)
 
 
 @dataclass(frozen=True)
@@ -102,14 +119,26 @@ class _RolledOut:
     def known(self) -> Mapping[Any, float]:
         return {}
 
-    def fresh(self, seed: int) -> "tuple[list[Options], Episodes, Scaling | None]":
+    def certificates(self, seed: int) -> "list[Certificate]":
+        from tightrope.certificates.issue import certify_many
         from tightrope.certificates.request import Rollout, request
 
+        given = [each.seeded(seed) for each in self.audit.requests({})]
+        if self.audit.until != "off":
+            given = [replace(each, scheme="auto", episodes="auto") for each in given]
         asked = [
-            request(self.policy, self.environment or None, each.seeded(seed), Rollout(workers=1))
-            for each in self.audit.requests({})
+            request(self.policy, self.environment or None, each, Rollout(workers=1))
+            for each in given
         ]
-        return [each.options for each in asked], asked[0].episodes(), asked[0].training
+        if self.audit.until != "off":
+            return [each.issue() for each in asked]
+        found = certify_many(
+            asked[0].episodes(),
+            [each.options for each in asked],
+            [seed],
+            training=asked[0].training,
+        )
+        return [one for (one,) in found]
 
     def new(self) -> "Episodes":
         from tightrope.rollouts import load
