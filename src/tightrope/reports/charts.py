@@ -16,7 +16,7 @@ __all__ = ["SIDE", "Axis", "Chart", "Series", "Table", "number", "short", "sprea
 
 SIDE = 1000  # of the box, in its own units
 
-Shape = Literal["line", "steps", "dots", "area", "bars", "rule", "targets"]
+Shape = Literal["line", "steps", "dots", "area", "bars", "rule", "rule-line", "targets"]
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,7 @@ class Series:
         lower: of an area.
         more: further columns of numbers for the read-out, by name.
         read: whether the read-out follows it.
+        hollow: whether dots are open, to be told apart without colours.
     """
 
     name: str
@@ -99,6 +100,7 @@ class Series:
     lower: NDArray[Any] | None = None
     more: dict[str, Sequence[Any]] = field(default_factory=dict)
     read: bool = True
+    hollow: bool = False
 
 
 @dataclass(frozen=True)
@@ -208,7 +210,9 @@ def _signed(text: str) -> str:
 
 
 def _line(x: NDArray[np.float64], y: NDArray[np.float64]) -> str:
-    return "M" + "L".join(f"{_u(a)} {_u(b)}" for a, b in zip(x, y, strict=True))
+    return (
+        "" if not len(x) else "M" + "L".join(f"{_u(a)} {_u(b)}" for a, b in zip(x, y, strict=True))
+    )
 
 
 def _u(value: float) -> str:

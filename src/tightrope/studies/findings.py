@@ -26,7 +26,7 @@ from tightrope.studies.jobs import read_job
 from tightrope.studies.slices import ordered
 from tightrope.studies.table import read_rows
 
-__all__ = ["Findings", "Picture", "has_results", "load_findings"]
+__all__ = ["Findings", "Picture", "Plan", "load_findings"]
 
 _TABLES = ("table.parquet", "table.csv")
 _JOB = re.compile(r"([a-z]+)-[0-9a-f]{20}")
@@ -98,11 +98,6 @@ class Plan:
 
     jobs: dict[str, int]
     certificates: int
-
-
-def has_results(path: Path) -> bool:
-    """Whether a folder is that of a study, or that of a study's results."""
-    return (path / "study.json").is_file() or any((path / name).is_file() for name in _TABLES)
 
 
 def load_findings(path: Path) -> Findings:
@@ -273,6 +268,6 @@ def _csv(path: Path) -> pd.DataFrame:
     text = _TEXT[path.name]
     names = pd.read_csv(path, nrows=0).columns
     missing = {name: [""] for name in names if name not in text}
-    kinds = {name: "str" for name in text}
+    kinds = dict.fromkeys(text, "str")
     found = pd.read_csv(path, dtype=kinds, keep_default_na=False, na_values=missing)  # type: ignore
     return found[[*text, *(name for name in names if name not in text)]]

@@ -21,7 +21,15 @@ from tightrope.studies.figures.scatter import SCATTER
 from tightrope.studies.figures.style import STYLE
 from tightrope.studies.slices import ordered
 
-__all__ = ["CHARTS", "FigureFiles", "LeftOut", "Shown", "file_names", "shown_figures", "write_figures"]
+__all__ = [
+    "CHARTS",
+    "FigureFiles",
+    "LeftOut",
+    "Shown",
+    "file_names",
+    "shown_figures",
+    "write_figures",
+]
 
 CHARTS = (SCATTER, BOUNDS, BOXES, VALIDATION_SIZE, SAMPLING, HEATMAP)
 
