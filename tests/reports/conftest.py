@@ -6,6 +6,8 @@ import shutil
 import pytest
 from pages import HOSTILE
 from recordings import recording, short_fits
+from study_folders import study_folder
+from study_tables import study_table
 
 from tightrope.certificates import certify
 
@@ -69,3 +71,17 @@ def browser():
     )
     yield driver
     driver.quit()
+
+
+@pytest.fixture(scope="session")
+def study(tmp_path_factory):
+    """The folder of a finished study with 48 certificates of planted numbers."""
+    table = study_table(
+        environments=("Hopper-v4",),
+        levels=("starter", "expert"),
+        schemes=("nonrec-inf", "rec-2"),
+        presets=("paper",),
+        repetitions=2,
+        episodes=(50, 100),
+    )
+    return study_folder(tmp_path_factory.mktemp("study") / "synthetic", table)

@@ -33,7 +33,7 @@ def test_an_area_goes_along_one_edge_and_back_along_the_other():
 
 
 def test_dots_rules_and_bars_stand_at_their_values():
-    assert path("dots", [5], [2]) == path("targets", [5], [2]) == "M500 500h0"
+    assert path("dots", [5], [2]) == path("targets", [5], [2]) == "M500 500h.1"
     assert path("rule", [0], [3]) == "M0 250H1000"
     assert path("bars", [2, 4], [1, 2]) == "M100 1000V750h200V1000ZM300 1000V500h200V1000Z"
 

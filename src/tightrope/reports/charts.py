@@ -164,8 +164,8 @@ class Chart:
             return f"{_line(x, y)}L{_line(x[::-1], lower[::-1])[1:]}Z"
         if series.shape == "steps":  # the value from each point on
             return _line(np.repeat(x, 2)[1:], np.repeat(y, 2)[:-1])
-        if series.shape in ("dots", "targets"):  # round caps on lines of no length
-            return "".join(f"M{_u(a)} {_u(b)}h0" for a, b in zip(x, y, strict=True))
+        if series.shape in ("dots", "targets"):  # caps on lines of next to no length
+            return "".join(f"M{_u(a)} {_u(b)}h.1" for a, b in zip(x, y, strict=True))
         if series.shape == "rule":
             return "".join(f"M0 {_u(b)}H{SIDE}" for b in y)
         if series.shape == "bars":  # as wide as the way to the next one

@@ -208,9 +208,10 @@ class Certificates:
             metrics: as :func:`tightrope.studies.metrics.metrics` gives them.
         """
         named = [name for name in FILTERS if name in _ALWAYS or name in self.filters]
-        head = [*(self.title(name) for name in named), "certificates", "instances", "mean bound",
-                "mean test error", f"median bound {MINUS} test error", "r", "95 % interval of r",
-                "vacuous", "void"]  # fmt: skip
+        flaws = [name for name in ("vacuous", "void") if metrics[name].any()]
+        head = [*(self.title(name) for name in named), "certificates (instances)", "mean bound",
+                "mean test error", f"bound {MINUS} test error, median", "r (95 % interval)",
+                *flaws]  # fmt: skip
         place = {
             name: {value: code for code, value in enumerate(self.names[name])} for name in FILTERS
         }
@@ -218,13 +219,13 @@ class Certificates:
         for each in metrics.to_dict("records"):
             codes = [place[name][str(each[name])] for name in FILTERS]
             cells = [(str(each[name]), str(each[name])) for name in named]
-            cells += [_count(each[name]) for name in ("certificates", "instances")]
+            count = int(each["certificates"])
+            cells.append((f"{count:,} ({int(each['instances']):,})", str(count)))
             cells += [
                 _number(each[name])
                 for name in ("bound_mean", "test_error_mean", "tightness_median")
             ]
-            cells += [_number(each["correlation"], ".2f"), _interval(each)]
-            cells += [_count(each[name]) for name in ("vacuous", "void")]
+            cells += [_correlation(each), *(_count(each[name]) for name in flaws)]
             rows.append((not each["main"], codes, cells))
         rows.sort(key=lambda row: (row[0], row[1]))
         return head, [
@@ -248,19 +249,17 @@ def _plain(values: "pd.Series[float]") -> list[Any]:
     ]
 
 
-def _number(value: float, form: str = "") -> tuple[str, str]:
-    if pd.isna(value):
-        return NONE, ""
-    shown = format(value, form).replace("-", MINUS) if form else number(value)
-    return shown, f"{value:.6g}"
+def _number(value: float) -> tuple[str, str]:
+    return (NONE, "") if pd.isna(value) else (number(value), f"{value:.6g}")
 
 
 def _count(value: Any) -> tuple[str, str]:
     return f"{int(value):,}", str(int(value))
 
 
-def _interval(each: dict[Any, Any]) -> tuple[str, str]:
-    low, high = each["correlation_low"], each["correlation_high"]
-    if pd.isna(low):
+def _correlation(each: dict[Any, Any]) -> tuple[str, str]:
+    value, low, high = (each[f"correlation{end}"] for end in ("", "_low", "_high"))
+    if pd.isna(value):
         return NONE, ""
-    return f"{low:.2f} to {high:.2f}".replace("-", MINUS), f"{low:.6g}"
+    interval = "" if pd.isna(low) else f" ({low:.2f} to {high:.2f})"
+    return f"{value:.2f}{interval}".replace("-", MINUS), f"{value:.6g}"

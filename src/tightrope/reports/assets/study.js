@@ -27,7 +27,8 @@
       this.svg = this.plot.querySelector("svg");
       this.legend = figure.querySelector(".legend");
       this.rule = this.legend.firstElementChild;
-      this.kin = this.path("dots kin", "");
+      this.kin = [this.path("kin", ""), this.path("kin core", "")];
+      this.kin.forEach((each) => each.setAttribute("stroke-linecap", "round"));
       this.by = figure.querySelector("#by");
       this.by.closest(".picker").hidden = false;
       this.by.addEventListener("change", () => this.draw(this.rows));
@@ -44,19 +45,20 @@
     spot(row) {
       const unit = (part) => (SIDE * part).toFixed(1).replace(/\.0$/, "");
       return `M${unit(this.share("x", numbers.bound[row]))} ${
-        unit(1 - this.share("y", numbers.test_error[row]))}h0`;
+        unit(1 - this.share("y", numbers.test_error[row]))}h.1`;
     }
 
     draw(rows) {
       this.rows = rows;
+      const figure = this.plot.parentElement;
       const by = named[this.by.value];
       const groups = by.names.map(() => []);
       for (const row of rows) {
         if (numbers.test_error[row] !== null && !numbers.void[row]) groups[by.codes[row]].push(row);
       }
       this.svg.querySelectorAll("path.dots").forEach((each) => each.remove());
-      this.svg.append(this.kin);
       const legend = [this.rule];
+      figure.style.setProperty("--dot", `${rows.length > 2000 ? 4.5 : rows.length > 500 ? 5.5 : 7}px`);
       this.data.series = groups.flatMap((group, code) => {
         if (!group.length) return [];
         group.sort((a, b) => numbers.bound[a] - numbers.bound[b]);
@@ -69,7 +71,7 @@
         swatch.setAttribute("aria-hidden", "true");
         for (const kind of kinds) {
           this.svg.append(this.path(kind, d));
-          swatch.append(this.path(kind, "M12 6h0"));
+          swatch.append(this.path(kind, "M12 6h.1"));
         }
         const item = document.createElement("li");
         item.append(swatch, by.names[code]);
@@ -77,6 +79,7 @@
         const pick = (key) => group.map((row) => numbers[key][row]);
         return [{ name: by.names[code], rows: group, x: pick("bound"), y: pick("test_error"), more: {} }];
       });
+      this.svg.append(...this.kin);
       this.legend.replaceChildren(...legend);
       this.at = undefined;
       this.pinned = false;
@@ -101,7 +104,7 @@
     clear() {
       if (this.pinned) return;
       super.clear();
-      this.kin?.setAttribute("d", "");
+      this.kin?.forEach((each) => each.setAttribute("d", ""));
     }
 
     point(event) {
@@ -145,7 +148,8 @@
       const row = this.at.series.rows[this.at.index];
       const own = this.policy(row);
       const kin = this.series.flatMap((each) => each.rows).filter((each) => this.policy(each) === own);
-      this.kin.setAttribute("d", kin.map((each) => this.spot(each)).join(""));
+      const d = kin.map((each) => this.spot(each)).join("");
+      this.kin.forEach((each) => each.setAttribute("d", d));
       if (link(row)) this.readout.append(" · ", anchor(row, "certificate"));
     }
   }

@@ -140,8 +140,8 @@ VALIDATION_SIZE = Chart(
 SAMPLING = Chart(
     name="sampling",
     title="Effect of local reparameterisation on the tightness",
-    reading="Two markers per scheme, for the same policies and episodes: where the filled one (local)"
-    " is lower than the open one (weights), drawing predictors anew for every step is tighter.",
+    reading="Two markers per scheme, for the same policies and episodes: where the filled one"
+    " (local) is lower than the open one (weights), drawing predictors anew for every step pays.",
     select=_both_ways,
     lacking="no scheme with test errors and both ways of sampling",
     numbers=sampling_numbers,
