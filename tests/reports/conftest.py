@@ -1,6 +1,7 @@
 """Certificates of every kind for the pages of these tests, and a real browser to look at them."""
 
 import dataclasses
+import json
 import shutil
 
 import pytest
@@ -10,6 +11,7 @@ from study_folders import study_folder
 from study_tables import study_table
 
 from tightrope.certificates import certify
+from tightrope.reports import write_study_page
 
 
 @pytest.fixture(scope="session")
@@ -85,3 +87,25 @@ def study(tmp_path_factory):
         episodes=(50, 100),
     )
     return study_folder(tmp_path_factory.mktemp("study") / "synthetic", table)
+
+
+@pytest.fixture(scope="session")
+def hostile_study(tmp_path_factory):
+    """The page of a study whose names, and paths of certificates, a stranger chose."""
+    table = study_table(
+        agents=(HOSTILE,),
+        environments=(f"</script>{HOSTILE}",),
+        levels=(HOSTILE,),
+        schemes=("rec-2",),
+        presets=("paper",),
+        repetitions=1,
+    )
+    place = tmp_path_factory.mktemp("hostile")
+    (place / "secret.json").write_text("{}")
+    folder = study_folder(place / "s", table, name=HOSTILE, about=f"</p>{HOSTILE}", results=False)
+    names = ("../../../secret.json", "javascript:alert(1)")
+    for job, name in zip(sorted((folder / "jobs").iterdir()), names, strict=False):
+        (row,) = json.loads((job / "rows.json").read_text())
+        (job / "rows.json").write_text(json.dumps([{**row, "certificate": name}]))
+    write_study_page(folder)
+    return folder

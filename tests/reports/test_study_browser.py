@@ -1,4 +1,4 @@
-"""The page of a study in a real browser: filters, dots, tables, both colour schemes, phone, paper."""
+"""The page of a study in a real browser: filters, dots, tables, colour schemes, phone, paper."""
 
 import base64
 import json
@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 from browsing import CONTRAST, DESK, PHONE, Tab
 from pages import HOSTILE
-from study_folders import study_folder
-from study_tables import study_table
 
 from tightrope.reports import write_study_page
 from tightrope.studies.findings import load_findings
@@ -67,11 +65,11 @@ def test_pointing_and_keys_tell_which_policy_a_dot_is(page, written):
     table = load_findings(written).table
     top = table.loc[table["bound"].idxmax()]
     axes = json.loads(page.run("return JSON.stringify(data.charts.scatter)"))
-    share = [
-        np.log(value / low) / np.log(high / low) if axis in axes["log"] else (value - low) / (high - low)
-        for value, axis in ((top["bound"], "x"), (top["test_error"], "y"))
-        for low, high, _ in [axes[axis]]
-    ]  # fmt: skip
+    share = []
+    for axis, value in (("x", top["bound"]), ("y", top["test_error"])):
+        ends = np.array([*axes[axis][:2], value])
+        low, high, value = np.log(ends) if axis in axes["log"] else ends
+        share.append((value - low) / (high - low))
     actions = page.point(PLOT, share[0], 1 - share[1])
     said = page.text(READOUT)
     assert said.startswith(f"redq, Hopper-v4, {top['level']}, instance {top['instance']} ·")
@@ -105,9 +103,10 @@ def test_pointing_and_keys_tell_which_policy_a_dot_is(page, written):
 def test_the_script_draws_the_dots_where_the_page_has_them(page):
     static = page.run(
         "const t = new DOMParser().parseFromString(arguments[0], 'text/html');"
-        "return [...t.querySelectorAll('[data-chart=scatter] path.dots')].map((p) => p.getAttribute('d'))",
+        "return [...t.querySelectorAll('[data-chart=scatter] .plot path.dots')]"
+        ".map((p) => p.getAttribute('d'))",
         page.path.read_text(encoding="utf-8"),
-    )  # fmt: skip
+    )
     drawn = [each.get_attribute("d") for each in page.all('[data-chart="scatter"] .plot path.dots')]
     for one, other in zip(static, drawn, strict=True):
         places = [sorted(map(float, re.findall(r"M([\d.]+)", each))) for each in (one, other)]
@@ -185,12 +184,8 @@ def test_it_reads_without_script(page):
         page.command("Emulation.setScriptExecutionDisabled", value=False)
 
 
-def test_hostile_names_do_nothing(browser, tmp_path):
-    table = study_table(agents=(HOSTILE,), environments=(f"</script>{HOSTILE}",), levels=(HOSTILE,),
-                        schemes=("rec-2",), presets=("paper",), repetitions=1)  # fmt: skip
-    folder = study_folder(tmp_path / "s", table, name=HOSTILE, about=HOSTILE)
-    write_study_page(folder)
-    page = Tab(browser, folder / "report.html").open()
+def test_hostile_names_do_nothing(browser, hostile_study):
+    page = Tab(browser, hostile_study / "report.html").open()
     page.point(PLOT, 0.5, 0.5)
     assert page.text(READOUT).startswith(HOSTILE[:20])
     assert page.run("return window.hostile") is None

@@ -8,8 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from pages import HOSTILE, Page
-from study_folders import study_folder
-from study_tables import study_table, with_bounds, without_tests
 
 from tightrope.errors import InputError
 from tightrope.reports import write_study_page
@@ -18,9 +16,6 @@ from tightrope.reports.rows import Certificates
 from tightrope.studies.claims import CLAIMS
 from tightrope.studies.figures import CHARTS
 from tightrope.studies.findings import load_findings
-
-SMALL = {"environments": ("Hopper-v4",), "levels": ("starter", "expert"), "repetitions": 2,
-         "schemes": ("nonrec-inf", "rec-2"), "presets": ("paper",)}  # fmt: skip
 
 
 def text_of(folder):
@@ -119,41 +114,38 @@ def test_the_room_of_an_interval_is_shared_so_that_effects_can_be_compared():
     ]
 
 
+def copied(folder, path):
+    return shutil.copytree(folder, path, ignore=shutil.ignore_patterns("*.html"))
+
+
 def test_a_half_finished_study_shows_what_there_is_and_how_far_it_is(study, tmp_path):
-    """Results are missing: they are made anew, and nothing but the page is written."""
-    folder = shutil.copytree(study, tmp_path / "half")
-    shutil.rmtree(folder / "results")
-    for place in sorted((folder / "jobs").iterdir())[4:]:
+    """Its results are not those of its jobs: they are made anew, and only the page is written."""
+    folder = copied(study, tmp_path / "half")
+    for place in sorted((folder / "jobs").iterdir())[1:]:
         shutil.rmtree(place)
     plan = {"jobs": {"train": 3, "collect": 6, "certify": 6}, "certificates": 48}
     (folder / "plan.json").write_text(json.dumps(plan))
     (folder / "failures").mkdir()
     reason = {"label": "redq Hopper-v4 2 expert", "reason": "the disk is <full>"}
     (folder / "failures" / f"certify-{'a' * 20}.json").write_text(json.dumps(reason))
-    before = sorted(os.listdir(folder))
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     shown = write_study_page(folder)
+    assert shown.results is None
+    assert len(shown.table) == 8
+    assert set(shown.claims["verdict"]) == {"too little data"}
     text = text_of(folder)
-    assert sorted(os.listdir(folder)) == sorted([*before, "report.html"])
-    assert (
-        f"4 of 15 jobs are done, 1 failed: everything below is from {len(shown.table)} of 48"
-        in (text)
-    )
+    (folder / "report.html").unlink()
+    after = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert after == before
+    said = "1 of 15 jobs are done, 1 failed: everything below is from 8 of 48 certificates."
+    assert said in text
     assert "failed: certify redq Hopper-v4 2 expert</strong>: the disk is &lt;full&gt;" in text
-    assert "results/" not in "".join(Page(text).found["main"])
-
-
-def test_results_that_jobs_have_overtaken_are_not_shown(study, tmp_path):
-    """The table of results lacks a certificate that a job has finished since."""
-    folder = shutil.copytree(study, tmp_path / "overtaken")
-    table = pd.read_parquet(folder / "results/table.parquet")
-    table[:-1].to_parquet(folder / "results/table.parquet", index=False)
-    found = load_findings(folder)
-    assert len(found.table) == len(table)
-    assert found.results is None
+    links = [str(value) for name, value in Page(text).attributes if name == "href"]
+    assert not any("results/" in link for link in links)
 
 
 def test_results_alone_give_a_page(study, tmp_path):
-    folder = shutil.copytree(study / "results", tmp_path / "kept")
+    folder = copied(study / "results", tmp_path / "kept")
     (folder / "table.parquet").unlink()  # the CSV has it all
     shown = write_study_page(folder)
     assert shown.results == folder
@@ -162,18 +154,8 @@ def test_results_alone_give_a_page(study, tmp_path):
     assert not any("jobs/" in str(value) for name, value in page.attributes if name == "href")
 
 
-def test_hostile_names_and_paths_are_text(tmp_path):
-    table = without_tests(study_table(**SMALL, agents=(HOSTILE,), instances=("0",)), slice(0, 1))
-    table = with_bounds(table.assign(environment=f"</script>{HOSTILE}"), table["bound"])
-    folder = study_folder(tmp_path / "s", table, name=HOSTILE, about=f"</p>{HOSTILE}")
-    rows = next((folder / "jobs").iterdir()) / "rows.json"
-    content = json.loads(rows.read_text())
-    for row, path in zip(content, ("../../secret.json", "javascript:alert(1)"), strict=False):
-        row["certificate"] = path
-    rows.write_text(json.dumps(content))
-    (tmp_path / "secret.json").write_text("{}")
-    write_study_page(folder)
-    text = text_of(folder)
+def test_hostile_names_and_paths_are_text(hostile_study):
+    text = text_of(hostile_study)
     page = Page(text)
     assert page.open == []
     assert page.tags.count("script") == 2
@@ -196,7 +178,7 @@ def test_hostile_names_and_paths_are_text(tmp_path):
     ],
 )
 def test_a_damaged_folder_is_one_line_and_nothing_is_written(damage, words, study, tmp_path):
-    folder = shutil.copytree(study, tmp_path / "damaged", ignore=shutil.ignore_patterns("*.html"))
+    folder = copied(study, tmp_path / "damaged")
     damage(folder)
     before = sorted(os.listdir(folder))
     if words is None:  # without its jobs the results are still there

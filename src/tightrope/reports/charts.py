@@ -51,10 +51,12 @@ class Axis:
 
     def place(self, values: ArrayLike) -> NDArray[np.float64]:
         """Where values are, in units of the box; what lies outside stays on its edge."""
-        values, low, high = np.asarray(values, float), self.low, self.high
+        found = np.asarray(values, float)
         if self.log:
-            values, low, high = np.log10(np.maximum(values, low)), math.log10(low), math.log10(high)
-        return np.clip((values - low) / (high - low), 0.0, 1.0) * SIDE
+            share = np.log(np.maximum(found, self.low) / self.low) / math.log(self.high / self.low)
+        else:
+            share = (found - self.low) / (self.high - self.low)
+        return np.clip(share, 0.0, 1.0) * SIDE
 
     @property
     def ticks(self) -> list[tuple[float, str]]:

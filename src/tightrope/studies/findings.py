@@ -228,9 +228,7 @@ def _kept_table(results: Path) -> pd.DataFrame | None:
         if path.suffix == ".parquet":
             return ordered(pd.read_parquet(path))
         numbers = {name: [""] for name, kind in DTYPES.items() if kind == "float64"}
-        return ordered(
-            pd.read_csv(path, dtype=DTYPES, keep_default_na=False, na_values=numbers)  # type: ignore
-        )
+        return ordered(pd.read_csv(path, dtype=DTYPES, keep_default_na=False, na_values=numbers))
     except _UNREADABLE as error:
         if (results.parent / "study.json").is_file():
             return None  # the jobs have it all
@@ -269,5 +267,5 @@ def _csv(path: Path) -> pd.DataFrame:
     names = pd.read_csv(path, nrows=0).columns
     missing = {name: [""] for name in names if name not in text}
     kinds = dict.fromkeys(text, "str")
-    found = pd.read_csv(path, dtype=kinds, keep_default_na=False, na_values=missing)  # type: ignore
+    found = pd.read_csv(path, dtype=kinds, keep_default_na=False, na_values=missing)
     return found[[*text, *(name for name in names if name not in text)]]
