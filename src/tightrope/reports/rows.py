@@ -22,7 +22,8 @@ FILTERS = ("agent", "environment", "level", "scheme", "preset", "unit", "samplin
 _ALWAYS = FILTERS[:4]  # shown even where there is only one
 _NAMES = {"episodes": "validation episodes"}
 LOOKS = 6  # of dots: after the sixth name they begin again
-HOLLOW = (2, 3)  # looks that are open: shapes, not colours alone
+HOLLOW = (1, 3)  # looks that are open: shapes, not colours alone
+_KNOWN = {"starter": 0, "intermediate": 1, "expert": 2}  # colours as in the figures
 _DECADES = 5.0  # a factor from which on logarithmic axes read better
 _STATIC = 100  # rows that are there without script
 _CONDITIONS = 400  # rows at most
@@ -114,7 +115,8 @@ class Certificates:
         named = {}
         for column, names in self.names.items():
             place = {name: code for code, name in enumerate(names)}
-            named[column] = {"names": names, "codes": t[column].astype(str).map(place).tolist()}
+            codes = t[column].astype(str).map(place).tolist()
+            named[column] = {"names": names, "codes": codes, "looks": _looks(names)}
         numbers: dict[str, list[Any]] = {
             "repetition": t["repetition"].tolist(),
             "bound": [float(up(value)) for value in t["bound"]],
@@ -135,7 +137,6 @@ class Certificates:
             "filters": list(self.filters),
             "titles": {name: self.title(name) for name in FILTERS},
             "columns": [[each.key, each.name, each.text] for each in self.columns],
-            "looks": LOOKS,
             "hollow": list(HOLLOW),
         }
 
@@ -156,10 +157,9 @@ class Certificates:
         axis = Axis.logarithmic if wide else Axis.around
         x, y = axis("bound (normalised)", bound), axis("test error (normalised)", error)
         series = [_equal(x, y)]
-        for place, level in enumerate(self.names["level"]):
+        for level, look in zip(self.names["level"], _looks(self.names["level"]), strict=True):
             rows = np.flatnonzero((t["level"] == level).to_numpy())
             rows = rows[np.argsort(bound[rows], kind="stable")]
-            look = place % LOOKS
             series.append(Series(level, f"look-{look}", "dots", bound[rows], error[rows],
                                  read=False, hollow=look in HOLLOW))  # fmt: skip
         above = int((error > bound).sum())
@@ -232,6 +232,10 @@ class Certificates:
             Condition(",".join(map(str, codes)), tuple(cells))
             for _, codes, cells in rows[:_CONDITIONS]
         ]
+
+
+def _looks(names: list[str]) -> list[int]:
+    return [_KNOWN.get(name, place % LOOKS) for place, name in enumerate(names)]
 
 
 def _equal(x: Axis, y: Axis) -> Series:

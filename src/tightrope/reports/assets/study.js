@@ -62,7 +62,7 @@
       this.data.series = groups.flatMap((group, code) => {
         if (!group.length) return [];
         group.sort((a, b) => numbers.bound[a] - numbers.bound[b]);
-        const look = code % data.looks;
+        const look = by.looks[code];
         const d = group.map((row) => this.spot(row)).join("");
         const kinds = [`dots role-look-${look}`];
         if (data.hollow.includes(look)) kinds.push(`dots hole role-look-${look}`);
