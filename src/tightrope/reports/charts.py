@@ -51,12 +51,12 @@ class Axis:
 
     def place(self, values: ArrayLike) -> NDArray[np.float64]:
         """Where values are, in units of the box; what lies outside stays on its edge."""
-        found = np.asarray(values, float)
+        found: NDArray[np.float64] = np.asarray(values, float)
         if self.log:
             share = np.log(np.maximum(found, self.low) / self.low) / math.log(self.high / self.low)
         else:
             share = (found - self.low) / (self.high - self.low)
-        return np.clip(share, 0.0, 1.0) * SIDE
+        return np.asarray(np.clip(share, 0.0, 1.0) * SIDE)
 
     @property
     def ticks(self) -> list[tuple[float, str]]:
