@@ -1,10 +1,12 @@
-"""`tightrope report`: the page of a certificate, drawn anew, or the index of many."""
+"""`tightrope report`: the page of a certificate or a study, drawn anew, or the index of many."""
 
 import os
 from pathlib import Path
 
 import pytest
 from command import run
+from study_folders import study_folder
+from study_tables import study_table
 
 
 def test_the_page_is_drawn_anew_byte_for_byte_the_same(certificate, capfd):
@@ -81,3 +83,41 @@ def test_a_filmstrip_of_many_certificates_is_refused(certificate, capfd):
     assert (code, out, len(said)) == (2, "", 1)
     assert "expected --filmstrip for one certificate" in said[0]
     assert os.listdir() == ["certificate"]
+
+
+ONE = {"environments": ("Hopper-v4",), "levels": ("expert",), "schemes": ("rec-2",),
+       "presets": ("paper",), "repetitions": 1}  # fmt: skip
+
+
+def test_a_study_gets_its_page_and_the_same_one_again(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    study_folder(Path("s"), study_table(**ONE))
+    before = sorted(path for path in Path("s").rglob("*"))
+    said = (0, "written: s/report.html (3 certificates)\n", [])
+    assert run(capfd, "report", "s") == said
+    page = Path("s/report.html").read_bytes()
+    assert run(capfd, "report", "s") == said
+    assert Path("s/report.html").read_bytes() == page
+    assert sorted(path for path in Path("s").rglob("*")) == sorted([*before, Path("s/report.html")])
+    code, out, said = run(capfd, "report", "s", "--filmstrip")
+    assert (code, out, len(said)) == (2, "", 1)
+    assert "expected --filmstrip for one certificate, found a study" in said[0]
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        ('{"format": "tightrope.study/1", "name": "a"}', "found none yet (0 jobs are done)"),
+        ('{"format": "somebody.study/7"}', "this is not the folder of a study"),
+        ("{", "is damaged"),
+    ],
+)
+def test_a_study_with_nothing_to_show_is_one_line_and_exit_code_2(
+    document, words, tmp_path, monkeypatch, capfd
+):
+    monkeypatch.chdir(tmp_path)
+    Path("study.json").write_text(document)
+    code, out, said = run(capfd, "report", ".")
+    assert (code, out, len(said)) == (2, "", 1)
+    assert words in said[0]
+    assert os.listdir() == ["study.json"]

@@ -49,6 +49,8 @@ def test_a_study_runs_and_its_status_says_so(place, capsys, monkeypatch):
     code, out, err = run(capsys, "study", "small.toml", "--workers", "1")
     assert code == 0, out
     assert out.startswith("2 certificates; tables, figures and claims: study-small/results")
+    assert "\npage: study-small/report.html\n" in out
+    assert "All 3 jobs are done." in Path("study-small/report.html").read_text(encoding="utf-8")
     assert out.count("too little data: ") == 7
     assert "certify 1/1" in err[-1]
     results = Path("study-small/results")

@@ -1,13 +1,17 @@
 """Certificates of every kind for the pages of these tests, and a real browser to look at them."""
 
 import dataclasses
+import json
 import shutil
 
 import pytest
 from pages import HOSTILE
 from recordings import recording, short_fits
+from study_folders import study_folder
+from study_tables import study_table
 
 from tightrope.certificates import certify
+from tightrope.reports import write_study_page
 
 
 @pytest.fixture(scope="session")
@@ -69,3 +73,39 @@ def browser():
     )
     yield driver
     driver.quit()
+
+
+@pytest.fixture(scope="session")
+def study(tmp_path_factory):
+    """The folder of a finished study with 48 certificates of planted numbers."""
+    table = study_table(
+        environments=("Hopper-v4",),
+        levels=("starter", "expert"),
+        schemes=("nonrec-inf", "rec-2"),
+        presets=("paper",),
+        repetitions=2,
+        episodes=(50, 100),
+    )
+    return study_folder(tmp_path_factory.mktemp("study") / "synthetic", table)
+
+
+@pytest.fixture(scope="session")
+def hostile_study(tmp_path_factory):
+    """The page of a study whose names, and paths of certificates, a stranger chose."""
+    table = study_table(
+        agents=(HOSTILE,),
+        environments=(f"</script>{HOSTILE}",),
+        levels=(HOSTILE,),
+        schemes=("rec-2",),
+        presets=("paper",),
+        repetitions=1,
+    )
+    place = tmp_path_factory.mktemp("hostile")
+    (place / "secret.json").write_text("{}")
+    folder = study_folder(place / "s", table, name=HOSTILE, about=f"</p>{HOSTILE}", results=False)
+    names = ("../../../secret.json", "javascript:alert(1)")
+    for job, name in zip(sorted((folder / "jobs").iterdir()), names, strict=False):
+        (row,) = json.loads((job / "rows.json").read_text())
+        (job / "rows.json").write_text(json.dumps([{**row, "certificate": name}]))
+    write_study_page(folder)
+    return folder

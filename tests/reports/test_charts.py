@@ -33,7 +33,7 @@ def test_an_area_goes_along_one_edge_and_back_along_the_other():
 
 
 def test_dots_rules_and_bars_stand_at_their_values():
-    assert path("dots", [5], [2]) == path("targets", [5], [2]) == "M500 500h0"
+    assert path("dots", [5], [2]) == path("targets", [5], [2]) == "M500 500h.1"
     assert path("rule", [0], [3]) == "M0 250H1000"
     assert path("bars", [2, 4], [1, 2]) == "M100 1000V750h200V1000ZM300 1000V500h200V1000Z"
 
@@ -83,3 +83,17 @@ def test_numbers_have_four_digits_and_no_more():
     ]
     assert number(-2.5) == "\N{MINUS SIGN}2.5"
     assert re.fullmatch(r"1\.23e-07", short(1.2345e-7))
+
+
+def test_a_logarithmic_axis_has_decades_of_one_width_and_room_for_all():
+    axis = Axis("x", 1e-3, 1.0, log=True)
+    assert axis.place([1e-3, 1e-2, 1e-1, 1.0]) == pytest.approx([0, 1000 / 3, 2000 / 3, 1000])
+    assert axis.place([0.0, -1.0, 5.0]).tolist() == [0, 0, 1000]
+    around = Axis.logarithmic("x", [0.02, 0.5], [0.0])
+    assert around.log
+    assert 0.01 < around.low < 0.02
+    assert 0.5 < around.high < 1
+    assert [text for _, text in around.ticks] == ["0.02", "0.05", "0.1", "0.2", "0.5"]
+    same = Axis.logarithmic("x", [0.1])
+    assert same.low < 0.1 < same.high
+    assert chart(x=axis).data()["log"] == ["x"]

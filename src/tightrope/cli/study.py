@@ -37,6 +37,7 @@ class Study:
 
     def run(self) -> int:
         """Run, or tell."""
+        from tightrope.reports import write_study_page
         from tightrope.studies.run import describe, run_study
         from tightrope.studies.spec import load_study
 
@@ -62,6 +63,8 @@ class Study:
         )
         if ended.results is not None:
             print(f"{ended.certificates} certificates; tables, figures and claims: {ended.results}")
+            write_study_page(out)
+            print(f"page: {out / 'report.html'}")
         if ended.claims is not None:
             overall = ended.claims[(ended.claims.preset == "all") & (ended.claims.unit == "all")]
             for each in overall.itertuples():

@@ -1,4 +1,4 @@
-"""Self-contained HTML pages, one file each: a certificate, and an index of many.
+"""Self-contained HTML pages, one file each: a certificate, a study, and an index of many.
 
 Names are loaded on first use, so that importing one page's module does not cost the others'.
 """
@@ -9,9 +9,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tightrope.reports.index import write_index
     from tightrope.reports.page import certificate_page, write_page
+    from tightrope.reports.study import study_page, write_study_page
 
-_HOMES = {"certificate_page": "page", "write_index": "index", "write_page": "page"}
-__all__ = ["certificate_page", "write_index", "write_page"]
+_HOMES = {
+    "certificate_page": "page",
+    "study_page": "study",
+    "write_index": "index",
+    "write_page": "page",
+    "write_study_page": "study",
+}
+__all__ = ["certificate_page", "study_page", "write_index", "write_page", "write_study_page"]
 
 
 def __getattr__(name: str) -> Any:

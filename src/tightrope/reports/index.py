@@ -79,7 +79,7 @@ def index_page(folder: Path, found: list[Entry]) -> str:
     counts = [(stamp, sum(entry.stamp == stamp for entry in found)) for stamp in STAMPS]
     return render(
         "index.html.j2",
-        ["index.js"],
+        ["table.js", "index.js"],
         title=f"{len(found):,} certificates in {folder.resolve().name}",
         entries=found,
         columns=_columns(found),

@@ -61,7 +61,7 @@ def certificate_page(certificate: Certificate, *, strips: Sequence["Strip"] = ()
     stacks = [(unit, _stacks(c, portions)) for unit, portions in units]
     return render(
         "certificate.html.j2",
-        ["certificate.js"],
+        ["chart.js", "certificate.js"],
         c=c,
         title=title(c),
         stamps=stamps(c),

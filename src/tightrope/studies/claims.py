@@ -37,7 +37,7 @@ from tightrope.studies.pairing import PAIRINGS, Pairs, run_changes, student_inte
 from tightrope.studies.slices import ordered
 from tightrope.studies.wording import NONE, rounded
 
-__all__ = ["CLAIMS", "EVERYTHING", "Judgement", "claims", "claims_markdown", "judge"]
+__all__ = ["CLAIMS", "EVERYTHING", "LEGEND", "Judgement", "claims", "claims_markdown", "judge"]
 
 Verdict = Literal["supported", "not supported", "too little data"]
 
@@ -131,7 +131,7 @@ def claims_markdown(judged: pd.DataFrame) -> str:
     Args:
         judged: as :func:`claims` gives it.
     """
-    blocks = ["# Claims", _LEGEND]
+    blocks = ["# Claims", LEGEND]
     for sentence, rows in judged.groupby("sentence", sort=False):
         last = rows.iloc[-1]
         blocks.append(f"## {sentence} {last['verdict'].capitalize()}.")
@@ -148,7 +148,7 @@ def claims_markdown(judged: pd.DataFrame) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-_LEGEND = f"""\
+LEGEND = f"""\
 A claim is *supported* if the whole {CONFIDENCE:.0%} interval of its statistic lies on the claimed
 side of 0, *not supported* if it does not, and there is *too little data* with fewer than
 {FEWEST_INSTANCES} independent training runs or only vacuous bounds. Each interval holds for

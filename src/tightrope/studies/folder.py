@@ -5,6 +5,7 @@ import fcntl
 import json
 import math
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -17,8 +18,9 @@ from tightrope.studies.graph import Graph
 from tightrope.studies.jobs import Job, clear_leftovers, is_done, read_job, run_job
 from tightrope.studies.work import plain_settings
 
-__all__ = ["Folder"]
+__all__ = ["PLAN_FILE", "Folder"]
 
+PLAN_FILE = "plan.json"
 _KEPT = ("policy.json", "policy.safetensors", "policy.zip")
 
 
@@ -156,6 +158,11 @@ class Folder:
             raise InputError(
                 f"expected a folder outside the policy {str(source)!r}, found {str(self.path)!r}"
             )
+
+    def record_plan(self, graph: Graph) -> None:
+        """Keep how many jobs and certificates were asked for."""
+        jobs = dict(Counter(job.stage for job in graph.jobs))
+        _write_json(self.path / PLAN_FILE, {"jobs": jobs, "certificates": graph.certificates})
 
     def record_failure(self, job: Job, reason: str) -> None:
         """Keep why a job was given up."""

@@ -70,6 +70,12 @@ class Graph:
         """The jobs of a stage."""
         return [job for job in self.jobs if job.stage == stage]
 
+    @property
+    def certificates(self) -> int:
+        """How many the jobs will issue."""
+        requests = (each for job in self.of("certify") for each in job.spec["requests"])
+        return sum(len(each["seeds"]) for each in requests)
+
 
 def build_graph(study: Study, beside: Path) -> Graph:
     """All jobs; what can be refused beforehand is refused here.

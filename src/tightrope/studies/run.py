@@ -90,6 +90,7 @@ def run_study(
     folder = Folder(out)
     with folder.claim(asdict(study)):
         folder.forget_failures()
+        folder.record_plan(graph)
         folder.place(graph, beside / study.trained if study.trained else None)
         took = folder.done(graph.jobs)
         ended = Progress({job.id: job for job in graph.jobs}, done=set(took))
@@ -122,10 +123,7 @@ def describe(spec: Path | Study, out: Path, *, slots: int) -> str:
     failed = {key: each["reason"] for key, each in folder.failed().items() if key not in took}
     progress = Progress({job.id: job for job in graph.jobs}, done=set(took), failed=failed)
     board = Board(graph.jobs, took, slots)
-    certificates = sum(
-        len(request["seeds"]) for job in graph.of("certify") for request in job.spec["requests"]
-    )
-    lines = [f"study {study.name}: {len(graph.jobs)} jobs, {certificates} certificates"]
+    lines = [f"study {study.name}: {len(graph.jobs)} jobs, {graph.certificates} certificates"]
     lines.append(
         f"{'stage':<9} {'jobs':>6} {'done':>6} {'failed':>6} {'core time':>10} {'disk':>8}"
     )

@@ -122,6 +122,8 @@ def _both_ways(table: pd.DataFrame) -> pd.DataFrame:
 VALIDATION_SIZE = Chart(
     name="validation-size",
     title="Tightness and the number of validation episodes",
+    reading="A line that falls to the right: more episodes buy a tighter bound. Compare the fall"
+    " with the bars, which go from the lowest policy instance to the highest.",
     select=_sizes,
     lacking="no environment with test errors and several numbers of validation episodes",
     numbers=validation_size_numbers,
@@ -138,6 +140,8 @@ VALIDATION_SIZE = Chart(
 SAMPLING = Chart(
     name="sampling",
     title="Effect of local reparameterisation on the tightness",
+    reading="Two markers per scheme, for the same policies and episodes: where the filled one"
+    " (local) is lower than the open one (weights), drawing predictors anew for every step pays.",
     select=_both_ways,
     lacking="no scheme with test errors and both ways of sampling",
     numbers=sampling_numbers,

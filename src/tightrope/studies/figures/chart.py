@@ -23,6 +23,7 @@ class Chart:
     Attributes:
         name: of its files.
         title: of the figure.
+        reading: how to read it, in a sentence or two.
         select: the rows of the table that it can show.
         lacking: what the table lacks if there are none.
         numbers: from these rows to the numbers behind the figure.
@@ -40,6 +41,7 @@ class Chart:
 
     name: str
     title: str
+    reading: str
     select: Callable[[pd.DataFrame], pd.DataFrame]
     lacking: str
     numbers: Callable[[pd.DataFrame], pd.DataFrame]

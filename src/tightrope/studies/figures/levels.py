@@ -144,6 +144,9 @@ def _tested(table: pd.DataFrame) -> pd.DataFrame:
 BOUNDS = Chart(
     name="bounds",
     title="Normalised bounds",
+    reading="Lower is better, and 1 says nothing. A marker is the mean over policy instances of"
+    " their mean over repetitions, its bar goes from the lowest instance to the highest: where bars"
+    " overlap, the difference between schemes is within that between trainings.",
     select=main,
     lacking="no certificates with local sampling",
     numbers=bounds_numbers,
@@ -160,6 +163,9 @@ BOUNDS = Chart(
 BOXES = Chart(
     name="tightness",
     title=f"Tightness: bound {MINUS} test error",
+    reading="Lower is tighter: the part of the bound that is the price of being sure. A box holds"
+    " the middle half of the certificates, its line is their median; certificates of one policy are"
+    " not independent, so the box is narrower than what another training could give.",
     select=_tested,
     lacking="no test errors of certificates with local sampling",
     numbers=boxes_numbers,

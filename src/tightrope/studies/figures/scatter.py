@@ -84,6 +84,9 @@ def _select(table: pd.DataFrame) -> pd.DataFrame:
 SCATTER = Chart(
     name="scatter",
     title="Bound and test error of every certificate",
+    reading="One dot per certificate. A bound is useful for choosing among policies where dots rise"
+    " from left to right (r near 1), and tight where they lie close to the dotted line; a dot above"
+    " that line has a test error larger than its bound.",
     select=_select,
     lacking="no test errors of certificates with local sampling",
     numbers=scatter_numbers,

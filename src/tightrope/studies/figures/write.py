@@ -4,7 +4,7 @@ import re
 import warnings
 import zlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,15 @@ from tightrope.studies.figures.scatter import SCATTER
 from tightrope.studies.figures.style import STYLE
 from tightrope.studies.slices import ordered
 
-__all__ = ["CHARTS", "FigureFiles", "LeftOut", "file_names", "write_figures"]
+__all__ = [
+    "CHARTS",
+    "FigureFiles",
+    "LeftOut",
+    "Shown",
+    "file_names",
+    "shown_figures",
+    "write_figures",
+]
 
 CHARTS = (SCATTER, BOUNDS, BOXES, VALIDATION_SIZE, SAMPLING, HEATMAP)
 
@@ -40,6 +48,27 @@ class LeftOut:
 
     figure: str
     reason: str
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A figure of a table, before it is drawn.
+
+    Attributes:
+        chart: what it is.
+        preset: of its certificates.
+        unit: of its certificates.
+        agent: of its policies.
+        name: of its files, without an ending.
+        rows: of the table that it shows; none if there is no data for it.
+    """
+
+    chart: Chart
+    preset: str
+    unit: str
+    agent: str
+    name: str
+    rows: pd.DataFrame
 
 
 @dataclass(frozen=True)
@@ -64,21 +93,31 @@ def write_figures(table: pd.DataFrame, folder: Path) -> FigureFiles:
     Raises:
         InputError: it is no table of a study, or the folder cannot be written to.
     """
-    table = ordered(table)
-    agents = file_names(table["agent"])
     files: list[Path] = []
     left_out: list[LeftOut] = []
-    for chart in CHARTS:
-        shown = chart.select(table)
-        for (preset, unit, agent), _ in table.groupby([*SLICE, "agent"], sort=True):
-            name = f"{chart.name}-{agents[str(agent)]}-{preset}-{unit}"
-            here = (shown["preset"] == preset) & (shown["unit"] == unit)
-            rows = shown[here & (shown["agent"] == agent)]
-            if len(rows):
-                files += _write(chart, rows, folder / name)
-            else:
-                left_out.append(LeftOut(name, chart.lacking))
+    for shown in shown_figures(table):
+        if len(shown.rows):
+            files += _write(shown.chart, shown.rows, folder / shown.name)
+        else:
+            left_out.append(LeftOut(shown.name, shown.chart.lacking))
     return FigureFiles(tuple(files), tuple(left_out))
+
+
+def shown_figures(table: pd.DataFrame) -> Iterator[Shown]:
+    """Every chart for each agent, preset and unit, in the order of a page.
+
+    Raises:
+        InputError: it is no table of a study.
+    """
+    table = ordered(table)
+    agents = file_names(table["agent"])
+    for chart in CHARTS:
+        selected = chart.select(table)
+        for (preset, unit, agent), _ in table.groupby([*SLICE, "agent"], sort=True):
+            here = (selected["preset"] == preset) & (selected["unit"] == unit)
+            rows = selected[here & (selected["agent"] == agent)]
+            name = f"{chart.name}-{agents[str(agent)]}-{preset}-{unit}"
+            yield Shown(chart, str(preset), str(unit), str(agent), name, rows)
 
 
 def file_names(names: Iterable[str]) -> dict[str, str]:
