@@ -29,17 +29,31 @@ class Train:
 
     verb, out = "train", "run"
     needs = ()
-    prefixes = (".run.json.", ".log.csv.", ".checkpoint.pt.", ".finished.") + tuple(
-        f".{level}." for level in LEVELS
-    )
 
     def words(self, work, out):
+        """Of the command line."""
         options = {
-            **{"--steps": 630, "--warmup": 600, "--batch": 8, "--hidden": 8, "--seed": 3},
-            **{"--checkpoint-every": 200, "--evaluate-every": 600, "--evaluation-episodes": 1},
+            "--steps": 630,
+            "--warmup": 600,
+            "--batch": 8,
+            "--hidden": 8,
+            "--seed": 3,
+            "--checkpoint-every": 200,
+            "--evaluate-every": 600,
+            "--evaluation-episodes": 1,
         }
         given = [str(word) for pair in options.items() for word in pair]
-        return ["train", "sac", "--env", "Pendulum-v1", "--out", out, *given, "--levels", *"200 400 630".split()]
+        return [
+            "train",
+            "sac",
+            "--env",
+            "Pendulum-v1",
+            "--out",
+            out,
+            *given,
+            "--levels",
+            *["200", "400", "630"],
+        ]
 
     def check(self, out):
         """How many artefacts are there, all whole; raises if one is not."""
@@ -65,7 +79,9 @@ class Train:
 
     def content(self, out):
         """What must be equal: weights, records, the log but for its seconds."""
-        found = {f"{level} weights": _digest(out / level / "policy.safetensors") for level in LEVELS}
+        found = {
+            f"{level} weights": _digest(out / level / "policy.safetensors") for level in LEVELS
+        }
         for level in LEVELS:
             record = json.loads((out / level / "policy.json").read_text())
             record["digests"].pop("policy.zip")  # a zip has the time in it
@@ -82,15 +98,16 @@ class Collect:
 
     verb, out = "collect", "episodes.safetensors"
     needs = ("run",)
-    prefixes = (".episodes.safetensors.",)
 
     def words(self, work, out):
+        """Of the command line."""
         return [
             *("collect", work / "run" / "expert", "--episodes", "24", "--seed", "1"),
             *("--workers", "2", "--out", out),
         ]
 
     def check(self, out):
+        """How many artefacts are there, all whole; raises if one is not."""
         from tightrope.rollouts import load
 
         if not out.exists():
@@ -99,6 +116,7 @@ class Collect:
         return 1
 
     def content(self, out):
+        """What must be equal."""
         return {"bytes": _digest(out)}
 
 
@@ -107,15 +125,16 @@ class Certify:
 
     verb, out = "certify", "certificate"
     needs = ("run",)
-    prefixes = (".certificate.",)
 
     def words(self, work, out):
+        """Of the command line."""
         options = {"--scheme": "rec-2", "--episodes": 6, "--test-episodes": 2, "--seed": 1}
         options |= {"--pilot-episodes": 2, "--workers": 2, "--mc-passes": 2}
         given = [str(word) for pair in options.items() for word in pair]
         return ["certify", work / "run" / "expert", "--out", out, *given]
 
     def check(self, out):
+        """How many artefacts are there, all whole; raises if one is not."""
         from tightrope.certificates.verify import verify
 
         if not out.exists():
@@ -125,6 +144,7 @@ class Certify:
         return 4
 
     def content(self, out):
+        """What must be equal."""
         names = ("certificate.json", "predictor.safetensors", "rollouts.safetensors")
         return {name: _digest(out / name) for name in names}
 
@@ -134,13 +154,14 @@ class Study:
 
     verb, out = "study", "study"
     needs = ()
-    prefixes = (".study.json.", ".results.")
 
     def words(self, work, out):
+        """Of the command line."""
         (work / "small.toml").write_text(STUDY)
         return ["study", work / "small.toml", "--out", out, "--workers", "1"]
 
     def check(self, out):
+        """How many artefacts are there, all whole; raises if one is not."""
         from tightrope.rollouts import load
         from tightrope.studies.jobs import read_job
 
@@ -169,6 +190,7 @@ class Study:
         return count
 
     def content(self, out):
+        """What must be equal."""
         found = {"table": _digest(out / "results" / "table.csv")}
         for path in sorted((out / "jobs").glob("[a-z]*/**/*")):
             if path.suffix in (".safetensors", ".json") and path.name not in ("job.json",):

@@ -1,4 +1,4 @@
-"""What becomes of `train`, `collect`, `certify` and `study` when they are killed, or the disk fills.
+"""What becomes of train, collect, certify and study when they are killed, or the disk fills.
 
 ``python benchmarks/faults.py --out faults.json`` kills each command 27 times with SIGKILL: at
 random moments spread over its whole duration, and before random changes of files. In turn
@@ -75,22 +75,22 @@ class Disturbed:
         words = self.command.words(self.work, place / self.command.out)
         return attempt(words, place, self.work, kill, **settings)
 
-    def moments(self, kills):
-        """Kills spread over the whole command, in random order: by time, and by changes of files."""
+    def moments(self, kills, only_events):
+        """Kills spread over the whole command, in random order: by time, and by changes."""
         found = []
         for number in range(kills):
             whom = "parent" if self.rng.random() < 0.5 else "all"
             at = (number + self.rng.random()) / kills
-            if number % 2:
+            if number % 2 and not only_events:
                 found.append(Kill(whom, seconds=at * self.seconds))
             else:
                 found.append(Kill(whom, event=1 + int(at * self.events)))
         self.rng.shuffle(found)
         return found
 
-    def kill(self, kills, per_run):
+    def kill(self, kills, per_run, only_events=False):
         """Kill that often; a run that was killed `per_run` times may finish."""
-        pending, count = self.moments(kills), self.count
+        pending, count = self.moments(kills, only_events), self.count
         while pending:
             count.runs += 1
             with self.place(f"run-{count.runs}") as place:
@@ -184,7 +184,9 @@ class Disturbed:
                 ended = self.run(place, Kill("vanish", event=event), vanishes=self.vanishes(place))
                 what = f"output gone at {share:.0%}"
                 if ended.code != 0:
-                    self.told(ended, place, what, ("gone", "cannot write", "No such file", "expected"))
+                    self.told(
+                        ended, place, what, ("gone", "cannot write", "No such file", "expected")
+                    )
                 if ended.code == 0:
                     self.finished(ended, place, what)
                 else:
@@ -232,8 +234,13 @@ def can_mount(work):
         return False
 
 
-def load_libraries():
+def load_libraries(commands):
     """What the commands import, once."""
+    import tightrope.cli.collect
+    import tightrope.rollouts.collect
+
+    if commands == ["collect"]:  # needs no torch
+        return
     import torch
     import torch.utils.tensorboard.writer
 
@@ -245,6 +252,7 @@ def load_libraries():
     import tightrope.studies.results  # noqa: F401
 
     torch.set_num_threads(1)
+    shorten_fits()
 
 
 def main():
@@ -253,11 +261,12 @@ def main():
     parser.add_argument("--kills", type=int, default=27, help="of each command")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--per-run", type=int, default=4, help="kills until a run may finish")
+    parser.add_argument("--only-events", action="store_true", help="kill at changes of files")
+    parser.add_argument("--policy", type=Path, help="folder, in place of one trained here")
     parser.add_argument("--disks", choices=["too", "none", "only"], default="too")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
-    load_libraries()
-    shorten_fits()
+    load_libraries(given.commands)
     counts = {}
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
@@ -265,12 +274,14 @@ def main():
         if not disks:
             print("no full and read-only disks: mounting is not possible here, or not asked for")
         needed = {name for each in given.commands for name in COMMANDS[each].needs}
-        if needed and attempt(COMMANDS["train"].words(work, work / "run"), work, work).code:
+        if given.policy:
+            shutil.copytree(given.policy, work / "run" / "expert")
+        elif needed and attempt(COMMANDS["train"].words(work, work / "run"), work, work).code:
             sys.exit("cannot train the policy that is rolled out")
         for name in given.commands:
             disturbed = Disturbed(COMMANDS[name], work, given.seed)
             if given.disks != "only":
-                disturbed.kill(given.kills, given.per_run)
+                disturbed.kill(given.kills, given.per_run, given.only_events)
             if given.disks != "none":
                 disturbed.vanishing()
             if disks:
