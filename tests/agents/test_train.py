@@ -19,6 +19,7 @@ from interruptions import interrupt_at
 from tightrope.agents import COLUMNS, TrainingInterruptedError, read_log, specify, train
 from tightrope.agents import train as train_function
 from tightrope.agents.checkpoint import load_checkpoint
+from tightrope.agents.experience import Experience
 from tightrope.environments import recipe
 from tightrope.errors import InputError
 from tightrope.policies import load_policy, load_record
@@ -450,3 +451,20 @@ def test_the_defaults_are_the_papers_table():
     assert specify("sac", "Hopper-v4", levels=(1, 2, 3)).steps == 1_000_000
     assert redq.compile
     assert not specify("redq", "Hopper-v4", steps=20_000).compile
+
+
+def test_a_run_whose_folder_is_gone_ends_with_a_line_and_leaves_nothing(tmp_path, monkeypatch):
+    """It would otherwise say that it has snapshots that are not there."""
+    plain, steps = Experience.step, [0]
+
+    def stepping(self, action):
+        steps[0] += 1
+        if steps[0] == 250:
+            shutil.rmtree(tmp_path / "run")
+        return plain(self, action)
+
+    monkeypatch.setattr(Experience, "step", stepping)
+    short = {**OFF, "steps": 300, "warmup": 290, "evaluate_every": 300, "levels": (300, 400, 900)}
+    with pytest.raises(InputError, match="found it gone"), pytest.warns(match="TensorBoard"):
+        train("sac", PENDULUM, tmp_path / "run", **{**short, "checkpoint_every": 200})
+    assert not (tmp_path / "run").exists()

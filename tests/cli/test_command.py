@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 from command import run, tightrope, words
@@ -332,3 +333,11 @@ def test_a_reader_that_has_left_is_no_error_of_ours(unbuffered):
     os.close(writer)
     assert done.stderr == ""
     assert done.returncode == (130 if unbuffered else 0)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is full")
+def test_standard_output_on_a_full_disk_is_no_internal_error():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(words("--version"), stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "tightrope: cannot write: No space left on device\n"

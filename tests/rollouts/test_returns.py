@@ -111,6 +111,15 @@ def test_an_observation_of_another_episode_is_no_visit():
     assert first_visits(from_states(ragged)).tolist() == [True, True, False]
 
 
+@pytest.mark.parametrize("block", [1, 2, 3, 7, 1000])
+def test_first_visits_do_not_depend_on_how_many_steps_are_looked_at_at_once(block, monkeypatch):
+    rng = np.random.default_rng(0)
+    episodes = from_states([rng.integers(0, 2, (n, 2)) for n in (1, 5, 2, 9, 1, 1, 4)])
+    whole = first_visits(episodes)
+    monkeypatch.setattr("tightrope.rollouts.returns._BLOCK", block)
+    np.testing.assert_array_equal(first_visits(episodes), whole)
+
+
 def test_first_visits_of_many_episodes_keep_them_apart():
     """More episodes than fit the mantissa of a float16, in case indices were rounded."""
     ragged = [[(1.0, 1.0), (1.0, 1.0)]] * 5000

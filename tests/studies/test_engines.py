@@ -1,6 +1,7 @@
 """The local engine: real processes, real deaths."""
 
 import os
+import pickle
 import threading
 
 import pytest
@@ -8,6 +9,7 @@ from trivial_jobs import job, result
 from waiting import wait_until
 
 from tightrope.errors import InputError
+from tightrope.processes import start_worker
 from tightrope.studies.engines import LocalEngine
 from tightrope.studies.schedule import run_jobs
 
@@ -123,3 +125,14 @@ def _alive(pid):
             return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
     except OSError:
         return False
+
+
+def test_a_worker_whose_parent_was_killed_while_it_started_ends_in_the_middle_of_its_job(tmp_path):
+    """The job is in the pipe before the worker looks; the next study must find nothing in use."""
+    held = job("held", function="hold", mark=str(tmp_path / "runs"), go=str(tmp_path / "never"))
+    process, connection = start_worker("tightrope.studies.worker")
+    connection.send_bytes(pickle.dumps((held, tmp_path)))
+    wait_until((tmp_path / "runs").exists)
+    connection.close()  # what the kernel does for a process that is killed
+    assert process.wait(timeout=300) == 0
+    assert not (tmp_path / held.id).exists()

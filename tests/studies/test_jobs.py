@@ -95,3 +95,9 @@ def test_leftovers_of_a_kill_go_but_trainings_that_resume_stay(tmp_path):
 def test_the_specification_is_json_all_the_way(tmp_path):
     one = job("a 1", value=2)
     assert json.loads(json.dumps(one.to_json())) == one.to_json()
+
+
+def test_a_job_is_not_put_where_its_study_is_gone(tmp_path):
+    with pytest.raises(InputError, match=r"expected the folder of the jobs at .*, found it gone"):
+        run_job(job("one"), tmp_path / "gone")
+    assert not (tmp_path / "gone").exists()

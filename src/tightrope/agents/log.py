@@ -2,12 +2,14 @@
 
 import contextlib
 import csv
+import threading
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from tightrope.errors import one_line
-from tightrope.files import replace_atomically
+from tightrope.files import WriteError, replace_atomically
 
 __all__ = ["COLUMNS", "Log", "read_log"]
 
@@ -35,21 +37,38 @@ class Log:
                 writer.writerows([_text(row.get(name)) for name in COLUMNS] for row in rows)
 
         replace_atomically(path, write)
-        self._stream = path.open("a", newline="")
-        self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=resume_at + 1)
+        self._failing = False  # the last row could not be written
+        self._cleanup = contextlib.ExitStack()
+        self._cleanup.enter_context(_quiet_threads())
+        try:
+            self._stream = path.open("a", newline="")
+            self._board: SummaryWriter | None = SummaryWriter(
+                str(folder / "tensorboard"), purge_step=resume_at + 1
+            )
+        except OSError as error:
+            self._cleanup.close()
+            raise WriteError(folder, one_line(error)) from None
 
     def add(self, row: dict[str, Any]) -> None:
-        """One row, by the names of its columns; a full disk costs the row, not the run."""
+        """One row, by the names of its columns; a full disk costs rows, not the run."""
+        step, failing = row["step"], self._failing
         try:
-            self._write(row)
+            self._failing = True
+            csv.writer(self._stream).writerow([_text(row.get(name)) for name in COLUMNS])
+            self._stream.flush()  # what it cannot write now it keeps for the next time
+            self._failing = False
         except OSError as error:
-            warnings.warn(
-                f"no row in the log at step {row['step']:,}: {one_line(error)}", stacklevel=2
-            )
+            if not failing:
+                _warn(f"no row in the log from step {step:,} until there is room", error)
+        try:
+            self._show(row)
+        except OSError as error:
+            self._board = None  # its thread has ended for good
+            _warn(f"nothing for TensorBoard from step {step:,} on", error)
 
-    def _write(self, row: dict[str, Any]) -> None:
-        csv.writer(self._stream).writerow([_text(row.get(name)) for name in COLUMNS])
-        self._stream.flush()
+    def _show(self, row: dict[str, Any]) -> None:
+        if self._board is None:
+            return
         for name, value in row.items():
             if name != "step" and value is not None:
                 self._board.add_scalar(name, value, int(row["step"]))
@@ -59,7 +78,30 @@ class Log:
         """Close both; what a full disk did not take is lost."""
         for stream in (self._stream, self._board):
             with contextlib.suppress(OSError):
-                stream.close()
+                if stream is not None:
+                    stream.close()
+        self._cleanup.close()
+
+
+def _warn(what: str, error: OSError) -> None:
+    warnings.warn(f"{what}: {one_line(error)}", stacklevel=3)
+
+
+@contextlib.contextmanager
+def _quiet_threads() -> Iterator[None]:
+    """TensorBoard's thread raises to us what it cannot write: it need not print it as well."""
+    plain = threading.excepthook
+
+    def hook(args: threading.ExceptHookArgs) -> None:
+        ours = type(args.thread).__module__.startswith("tensorboard.")
+        if not (ours and issubclass(args.exc_type, OSError)):
+            plain(args)
+
+    threading.excepthook = hook
+    try:
+        yield
+    finally:
+        threading.excepthook = plain
 
 
 def read_log(path: Path) -> list[dict[str, float]]:

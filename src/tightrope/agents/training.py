@@ -155,6 +155,7 @@ class _Training:
                 ) from None
             finally:
                 self.log.close()
+        self._require_folder()
         replace_atomically(self.finished, lambda temporary: None)
         delete_checkpoint(self.checkpoint)
         return self.snapshots
@@ -168,6 +169,14 @@ class _Training:
                     "put it back, or train anew in another `out`"
                 )
         return self.snapshots
+
+    def _require_folder(self) -> None:
+        """Before anything is written: what is not whole must not look like a run."""
+        if not (self.folder / "run.json").is_file():
+            raise InputError(
+                f"expected the run that was begun in {str(self.folder)!r}, found it gone: put it "
+                "back and give the same command, or start anew"
+            )
 
     def _resume(self) -> None:
         content = load_checkpoint(self.checkpoint)
@@ -240,6 +249,7 @@ class _Training:
                 raise InputError(_DIVERGED.format(step, f"{name} is {value}"))
 
     def _snapshot(self, name: str) -> None:
+        self._require_folder()
         export(
             self.snapshots[name],
             self.model,
@@ -251,6 +261,7 @@ class _Training:
         )
 
     def _save(self, step: int) -> None:
+        self._require_folder()
         self.tried = step
         try:
             self.segments = save_checkpoint(

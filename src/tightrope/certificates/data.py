@@ -1,5 +1,6 @@
 """Episodes on their way into a certificate: shared out, thinned, scaled; nothing leaks back."""
 
+import hashlib
 import warnings
 from dataclasses import dataclass
 
@@ -11,7 +12,7 @@ from tightrope.certificates.shares import PILOT_EPISODES, Shares, share_out
 from tightrope.environments import known_thinning
 from tightrope.errors import InputError
 from tightrope.posteriors import PRESETS, Clock, Rows, Scaling, moments, range_from_pilot
-from tightrope.rollouts import Episodes, Pairs, pairs
+from tightrope.rollouts import Episode, Episodes, Pairs, pairs
 
 __all__ = ["Data", "View", "prepare", "view"]
 
@@ -222,13 +223,20 @@ def _require_distinct(episodes: Episodes) -> None:
             f"expected episodes with distinct seeds, found the seed {values[counts > 1][0]} "
             f"{counts[counts > 1][0]} times"
         )
-    contents = {(e.rewards.tobytes(), e.observations.tobytes()) for e in episodes}
+    contents = {_digest(episode) for episode in episodes}  # the episodes themselves may be large
     if len(contents) < len(episodes):
         warnings.warn(
             f"{len(episodes) - len(contents)} of {len(episodes)} episodes repeat another one "
             "exactly: are they independent?",
             stacklevel=3,
         )
+
+
+def _digest(episode: Episode) -> bytes:
+    digest = hashlib.sha256()
+    for array in (episode.rewards, episode.observations):
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.digest()
 
 
 def _default_thinning(shares: Shares) -> int:

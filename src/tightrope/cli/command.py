@@ -7,6 +7,7 @@ the help, and `run` does the work and returns the exit code.
 import contextlib
 import dataclasses
 import difflib
+import errno
 import importlib
 import io
 import os
@@ -27,6 +28,7 @@ __all__ = ["VERBS", "main"]
 _HELP = ("--help", "-h")
 _QUIET = "--quiet"
 _ABOUT_QUIET = f"{_QUIET}, with any verb: nothing on standard output but JSON, and no progress bar"
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 DONE, SAID_NO, WRONG_INPUT, INTERNAL, INTERRUPTED = 0, 1, 2, 70, 130
 
 # The module of each verb has a class of the same name, capitalised.
@@ -65,17 +67,28 @@ def main(arguments: list[str] | None = None) -> int:
         except InputError as error:
             _say(str(error), shown)
             code = INTERRUPTED if getattr(error, "interrupted", False) else WRONG_INPUT
-        except BrokenPipeError:  # whoever read our output has left; Python flushes again at its end
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except BrokenPipeError:  # whoever read our output has left
+            _drop_output()
         except KeyboardInterrupt:
             _say("interrupted", shown)
         except Exception as error:
+            if isinstance(error, OSError) and error.errno in _NO_ROOM:
+                _drop_output()  # it may be standard output that is on the full disk
+                where = f" {str(error.filename)!r}" if error.filename else ""
+                _say(f"cannot write{where}: {one_line(error)}", shown)
+                return WRONG_INPUT
             if os.environ.get("TIGHTROPE_TRACEBACK"):
                 traceback.print_exc()
             what = f"{type(error).__name__}: {one_line(error)}"
             _say(f"internal error ({what}): TIGHTROPE_TRACEBACK=1 shows where; report it", shown)
             code = INTERNAL
     return code
+
+
+def _drop_output() -> None:
+    """Python flushes standard output again at its end, and would complain."""
+    with contextlib.suppress(OSError, ValueError):  # there may be no descriptor
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _answer(arguments: list[str], shown: dict[str, str]) -> int:

@@ -17,6 +17,9 @@ __all__ = ["RangeSource", "Scaling", "moments", "range_from_pilot", "range_from_
 
 RangeSource = Literal["pilot", "user", "training"]
 _WIDENING = 0.1  # of the pilot's range, on each side
+# The squares of a width must be numbers, and so must the bounds that they are multiplied with; and
+# returns far from 0 must be told apart, whatever rounding a thousand sums of rewards add.
+_NARROWEST, _WIDEST, _APART = 1e-100, 1e100, 1e-10
 _FAR = np.float32(1e4)  # scaled observations are clipped here: their squares must stay finite
 
 
@@ -59,6 +62,16 @@ class Scaling:
         if not 0 < self.high - self.low < np.inf:  # false for NaN, too
             raise InputError(
                 f"expected a finite return range with LO < HI, found [{self.low}, {self.high}]"
+            )
+        if not _NARROWEST <= self.width <= _WIDEST:
+            raise InputError(
+                f"expected a return range between {_NARROWEST:g} and {_WIDEST:g} wide, found "
+                f"[{self.low:g}, {self.high:g}]: scale the rewards"
+            )
+        if self.width < _APART * max(abs(self.low), abs(self.high)):
+            raise InputError(
+                f"expected a return range of at least {_APART:g} of its largest value, found "
+                f"[{self.low!r}, {self.high!r}]: subtract a constant from the rewards"
             )
 
     @property

@@ -1,6 +1,7 @@
 """From episodes to (state, discounted return) pairs."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from tightrope.rollouts.episodes import Episodes
 __all__ = ["GAMMA", "Pairs", "discounted_returns", "first_visits", "pairs"]
 
 GAMMA = 0.99
+_BLOCK = 1 << 16  # steps
 
 
 @dataclass(frozen=True)
@@ -53,14 +55,19 @@ def discounted_returns(episodes: Episodes, gamma: float = GAMMA) -> NDArray[np.f
 
 def first_visits(episodes: Episodes) -> NDArray[np.bool_]:
     """(steps,) whether a step is the first of its episode with exactly that observation."""
-    keyed = np.empty((len(episodes.rewards), episodes.observations.shape[1] + 2), np.float32)
-    keyed[:, 2:] = episodes.observations
-    keyed[:, 2:] += 0.0  # -0.0 and 0.0 are the same observation
-    keyed[:, :2] = episodes.episode_of_step[:, None].astype(np.int64).view(np.float32)
-    rows = np.ascontiguousarray(keyed).view(np.dtype((np.void, keyed.shape[1] * 4))).ravel()
-    _, first = np.unique(rows, return_index=True)
-    visited = np.zeros(len(rows), dtype=np.bool_)
-    visited[first] = True
+    visited = np.zeros(len(episodes.rewards), dtype=np.bool_)
+    # Whole episodes, about a block of steps at a time: a log may be larger than the memory.
+    first = np.searchsorted(episodes.offsets, np.arange(0, len(visited), _BLOCK))
+    edges = np.unique([*episodes.offsets[first], len(visited)])
+    episode = episodes.episode_of_step[:, None].astype(np.int64)
+    for start, stop in pairwise(edges):
+        keyed = np.empty((stop - start, episodes.observations.shape[1] + 2), np.float32)
+        keyed[:, 2:] = episodes.observations[start:stop]
+        keyed[:, 2:] += 0.0  # -0.0 and 0.0 are the same observation
+        keyed[:, :2] = episode[start:stop].view(np.float32)
+        rows = keyed.view(np.dtype((np.void, keyed.shape[1] * 4))).ravel()
+        _, found = np.unique(rows, return_index=True)
+        visited[start + found] = True
     return visited
 
 

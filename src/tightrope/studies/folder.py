@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from tightrope.agents.settings import settings
 from tightrope.errors import InputError, one_line
-from tightrope.files import replace_atomically
+from tightrope.files import WriteError, replace_atomically
 from tightrope.studies.graph import Graph
 from tightrope.studies.jobs import Job, clear_leftovers, is_done, read_job, run_job
 from tightrope.studies.work import plain_settings
@@ -44,11 +44,9 @@ class Folder:
             InputError: it holds something else or another study, is in use, or is read-only.
         """
         self.require_own(asked)
-        try:
+        with self._writing():
             self.path.mkdir(parents=True, exist_ok=True)
             lock = (self.path / ".lock").open("w")
-        except OSError as error:
-            raise InputError(f"cannot write into {str(self.path)!r}: {one_line(error)}") from None
         with lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -59,9 +57,19 @@ class Folder:
                 ) from None
             if not self.document.exists():
                 _write_json(self.document, self._document(asked))
-            self.jobs.mkdir(exist_ok=True)
-            clear_leftovers(self.jobs)
+            with self._writing():
+                self.jobs.mkdir(exist_ok=True)
+                clear_leftovers(self.jobs)
+                for name in (self.document.name, self.results.name):
+                    clear_leftovers(self.path, f".{name}.*")
             yield
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise WriteError(self.path, one_line(error)) from None
 
     def require_own(self, asked: Mapping[str, Any]) -> None:
         """Refuse a folder that belongs to something else.
@@ -73,7 +81,8 @@ class Folder:
         if not path.is_file():
             if self.path.exists() and not self.path.is_dir():
                 raise InputError(f"expected a folder, found a file at {str(self.path)!r}")
-            if self.path.is_dir() and any(e.name != ".lock" for e in self.path.iterdir()):
+            ours = (".lock", f".{path.name}.")  # of a process that was killed when it began
+            if self.path.is_dir() and any(not e.name.startswith(ours) for e in self.path.iterdir()):
                 raise InputError(
                     f"expected a new folder or that of {self._a}, found {str(self.path)!r} with "
                     "other content: choose another `out`"
@@ -164,9 +173,23 @@ class Folder:
         jobs = dict(Counter(job.stage for job in graph.jobs))
         _write_json(self.path / PLAN_FILE, {"jobs": jobs, "certificates": graph.certificates})
 
+    def require_there(self) -> None:
+        """Refuse to write where nobody would recognise it.
+
+        Raises:
+            InputError: someone else has moved the folder away.
+        """
+        if not self.document.is_file():
+            raise InputError(
+                f"expected the {self.kind} that was begun in {str(self.path)!r}, found it gone: "
+                "put it back and give the same command, or start anew"
+            )
+
     def record_failure(self, job: Job, reason: str) -> None:
         """Keep why a job was given up."""
-        self.failures.mkdir(exist_ok=True)
+        self.require_there()
+        with self._writing():
+            self.failures.mkdir(exist_ok=True)
         _write_json(self.failures / f"{job.id}.json", {"label": job.label, "reason": reason})
 
     def failed(self) -> dict[str, dict[str, str]]:

@@ -83,6 +83,8 @@ def run_job(job: Job, folder: Path, function: Function | None = None) -> None:
     if function is None:
         module, _, name = job.function.partition(":")
         function = getattr(importlib.import_module(module), name)
+    if not folder.is_dir():  # writing would make it anew
+        raise InputError(f"expected the folder of the jobs at {str(folder)!r}, found it gone")
     needs = [folder / need for need in job.needs]
     begun = time.monotonic()
 
@@ -140,8 +142,8 @@ def read_job(folder: Path) -> dict[str, Any]:
     return content
 
 
-def clear_leftovers(folder: Path) -> None:
+def clear_leftovers(folder: Path, pattern: str = ".*") -> None:
     """Remove what killed jobs left half-written; trainings that can be resumed stay."""
-    for path in folder.glob(".*") if folder.is_dir() else ():
+    for path in folder.glob(pattern) if folder.is_dir() else ():
         if not path.name.endswith(".partial"):
             shutil.rmtree(path) if path.is_dir() else path.unlink()

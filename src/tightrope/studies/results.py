@@ -27,6 +27,7 @@ def write_results(
     done = [folder.jobs / job.id for job in graph.of("certify") if job.id in ended.done]
     if not done:
         return 0, None
+    folder.require_there()
     table = read_rows(done, folder.path)
 
     def fill(new: Path) -> "pd.DataFrame":

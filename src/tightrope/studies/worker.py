@@ -5,9 +5,9 @@ import os
 import pickle
 import sys
 import threading
-import time
 from multiprocessing.connection import Connection
 from pathlib import Path
+from queue import SimpleQueue
 
 from tightrope.errors import InputError, one_line
 from tightrope.studies.jobs import Job, run_job
@@ -20,10 +20,11 @@ def main() -> None:
     connection = Connection(int(sys.argv[1]))
     os.dup2(2, 1)  # what an environment prints must not land on the command's standard output
     sys.path.append(os.getcwd())
-    threading.Thread(target=_leave_with_parent, args=(os.getppid(),), daemon=True).start()
-    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):  # no parent
+    handed: SimpleQueue[bytes] = SimpleQueue()
+    threading.Thread(target=_receive, args=(connection, handed), daemon=True).start()
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # no parent
         while True:
-            job, folder = pickle.loads(connection.recv_bytes())
+            job, folder = pickle.loads(handed.get())
             connection.send(attempt(job, folder))
 
 
@@ -38,8 +39,12 @@ def attempt(job: Job, folder: Path) -> str | None:
     return None
 
 
-def _leave_with_parent(parent: int) -> None:
-    """End when the parent is gone, even in the middle of a job: nobody waits for it."""
-    while os.getppid() == parent:
-        time.sleep(1.0)
+def _receive(connection: Connection, handed: "SimpleQueue[bytes]") -> None:
+    """Hand on what comes in; end at once when the parent is gone, even in the middle of a job.
+
+    Nobody waits for that job, and who resumes the study must not find its training in use.
+    """
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            handed.put(connection.recv_bytes())
     os._exit(0)
