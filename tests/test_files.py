@@ -268,7 +268,7 @@ def test_a_folder_that_vanishes_while_it_is_filled_does_not_appear_with_the_rest
         shutil.rmtree(tmp_path / "x")
         replace_atomically(folder / "second", lambda temporary: temporary.write_text("2"))
 
-    with pytest.raises(InputError, match="cannot write .*new': No such file or directory"):
+    with pytest.raises(InputError, match=r"cannot write .*new': No such file or directory"):
         write_folder(tmp_path / "x" / "new", fill)
     assert os.listdir(tmp_path / "x") == []
 
