@@ -4,6 +4,7 @@ All libraries are loaded once and a command is a fork of that: what is killed is
 work, not Python at importing, and a hundred kills take minutes. Its workers are fresh processes.
 """
 
+import contextlib
 import json
 import os
 import shutil
@@ -91,10 +92,15 @@ def _act(told):
     leader = os.getsid(0)
     if told["whom"] == "all":
         for pid in members(leader) - {os.getpid(), leader}:
-            os.kill(pid, signal.SIGKILL)
+            _kill(pid)
     os.kill(leader, signal.SIGKILL)
     if told["whom"] == "all":
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _kill(pid):
+    with contextlib.suppress(ProcessLookupError):  # it has just ended
+        os.kill(pid, signal.SIGKILL)
 
 
 def shorten_fits():
@@ -134,7 +140,7 @@ def attempt(words, folder, work, kill=None, *, vanishes=None, environment=None):
     while (left := members(pid)) and time.monotonic() < ended + _PATIENCE:
         time.sleep(0.01)
     for stray in left:
-        os.kill(stray, signal.SIGKILL)
+        _kill(stray)
     return Ended(
         code=code,
         lines=tuple(line for line in said.read_text().splitlines() if line.strip()),
@@ -153,8 +159,8 @@ def _wait(pid, begun, kill):
             return os.waitstatus_to_exitcode(status)
         if limit and time.monotonic() >= limit:
             for each in members(pid) - {pid} if kill.whom == "all" else ():
-                os.kill(each, signal.SIGKILL)
-            os.kill(pid, signal.SIGKILL)
+                _kill(each)
+            os.kill(pid, signal.SIGKILL)  # not reaped yet, so it is still there
             limit = None
         else:
             time.sleep(0.002)

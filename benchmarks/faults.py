@@ -13,6 +13,7 @@ import argparse
 import contextlib
 import json
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from pathlib import Path
 from fault_commands import COMMANDS
 from fault_processes import Ended, Kill, attempt, shorten_fits
 
+_BESIDE = re.compile(r"tightrope: warning:|train \d+/\d+")  # warnings, and a study's board
 _SHARES = (0.02, 0.2, 0.45, 0.7, 0.9)  # of the room that a command needs
 
 
@@ -201,7 +203,7 @@ class Disturbed:
     def told(self, ended, place, what, words):
         """One line, the right exit code, nothing half-written."""
         wanted = (1, 2) if self.command.verb == "study" else (2,)
-        said = [line for line in ended.lines if not line.startswith("tightrope: warning:")]
+        said = [line for line in ended.lines if not _BESIDE.match(line)]
         lines = len(said) == 1 if ended.code == 2 else not said
         if ended.code not in wanted or not lines:
             self.count.problems.append(f"{what}: exit code {ended.code}: {ended.lines}")

@@ -260,6 +260,19 @@ def test_the_old_folder_is_put_back_if_the_new_one_cannot_have_its_name(tmp_path
     assert os.listdir(tmp_path) == ["new"]
 
 
+def test_a_folder_that_vanishes_while_it_is_filled_does_not_appear_with_the_rest_of_it(tmp_path):
+    """A file written with its parents makes the folder anew, without what was in it before."""
+
+    def fill(folder):
+        (folder / "first").touch()
+        shutil.rmtree(tmp_path / "x")
+        replace_atomically(folder / "second", lambda temporary: temporary.write_text("2"))
+
+    with pytest.raises(InputError, match=r"cannot write .*new': No such file or directory"):
+        write_folder(tmp_path / "x" / "new", fill)
+    assert os.listdir(tmp_path / "x") == []
+
+
 def test_a_file_that_fails_inside_a_folder_is_told_by_the_folders_name(tmp_path):
     def full(temporary):
         raise FULL

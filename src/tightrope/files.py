@@ -1,6 +1,7 @@
 """Writing files and folders whole or not at all, arrays with a JSON header, and digests."""
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -120,7 +121,8 @@ def write_folder(path: Path, fill: Callable[[Path], T], *, replace: bool = False
         new, old = holder / "new", holder / "old"
         try:
             new.mkdir()
-            result = fill(new)
+            with _staying(new):
+                result = fill(new)
             sync_folder(new)
             new.chmod(0o755)
             if not replace:
@@ -136,6 +138,18 @@ def write_folder(path: Path, fill: Callable[[Path], T], *, replace: bool = False
         finally:
             shutil.rmtree(holder, ignore_errors=True)
     return result
+
+
+@contextlib.contextmanager
+def _staying(folder: Path) -> Iterator[None]:
+    """Raise OSError if the folder was deleted meanwhile, and perhaps made anew with half of it."""
+    held = os.open(folder, os.O_RDONLY)  # as long as it is open, no other gets its number
+    try:
+        yield
+        if not os.path.samestat(os.fstat(held), folder.stat()):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    finally:
+        os.close(held)
 
 
 @contextlib.contextmanager
