@@ -58,7 +58,7 @@ docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 validity: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto -m validity tests/validity tests/agents
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto -m validity --ignore tests/fuzz tests
 
 fuzz: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto -m "validity or not validity" tests/fuzz

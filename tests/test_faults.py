@@ -11,9 +11,9 @@ import sys
 import pytest
 from documents import ROOT
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")
 
-
+@pytest.mark.validity
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")
 def test_collect_survives_kills_of_everything_and_of_itself_alone(tmp_path, trained):
     (tmp_path / "policy").mkdir()
     trained(tmp_path / "policy")

@@ -1,4 +1,4 @@
-"""Each agent learns: seeded, small, and far better than a random policy."""
+"""Each agent learns: seeded, small, and far better than a random policy. By default only REDQ."""
 
 import math
 
@@ -28,7 +28,10 @@ def best_return(agent, env, folder, **options):
     return max(row["eval_return"] for row in read_log(folder / "log.csv") if "eval_return" in row)
 
 
-@pytest.mark.parametrize(("agent", "more"), [("redq", {"critics": 5}), ("sac", {})])
+@pytest.mark.parametrize(
+    ("agent", "more"),
+    [("redq", {"critics": 5}), pytest.param("sac", {}, marks=pytest.mark.validity)],
+)
 def test_an_off_policy_agent_learns_to_swing_up(agent, more, tmp_path):
     """Pendulum-v1: about -1,200 at random, -150 when solved."""
     options = {"steps": 3000, "warmup": 500, "hidden": (64, 64), "evaluate_every": 500, **more}
@@ -36,6 +39,7 @@ def test_an_off_policy_agent_learns_to_swing_up(agent, more, tmp_path):
     assert best > random_return("Pendulum-v1") / 2
 
 
+@pytest.mark.validity
 def test_ppo_learns_to_balance(tmp_path):
     """InvertedPendulum-v5: one reward per step upright, at most 1,000."""
     options = {"steps": 16_384, "rollout": 1024, "hidden": (64, 64), "evaluate_every": 4096}

@@ -314,7 +314,7 @@ def test_a_kill_at_any_moment_leaves_a_readable_checkpoint(tmp_path):
     """Checkpoints all the time, and SIGKILL at random moments: often while one is written."""
     rng = np.random.default_rng(0)
     folder, reached = tmp_path / "run", 0
-    for _ in range(3):
+    for _ in range(2):
         process = subprocess.Popen([sys.executable, "-c", KILLED, str(folder)])
         before = reached
         deadline = time.monotonic() + 300
@@ -367,7 +367,7 @@ print(model.predict(rows, deterministic=True)[0].ravel().tolist())
 """
 
 
-@pytest.mark.parametrize("agent", ["redq", "sac", "ppo"])
+@pytest.mark.parametrize("agent", ["redq", "ppo"])  # sac is written as redq is
 def test_stock_sb3_loads_the_zips_without_our_package(agent, tmp_path):
     options = {**SMALL, "steps": 256, "rollout": 128} if agent == "ppo" else OFF
     folder = list(train(agent, "InvertedPendulum-v5", tmp_path / "run", **options).values())[-1]

@@ -94,10 +94,6 @@ def test_an_empty_or_endless_range_is_an_input_error_that_names_it(low, high):
         scaling(low, high)
 
 
-def test_the_smallest_range_that_there_is_is_one():
-    assert scaling(1.0, math.nextafter(1.0, 2.0)).width > 0
-
-
 def test_a_range_from_hearsay_is_refused():
     with pytest.raises(InputError, match="from pilot, user or training, found 'hearsay'"):
         scaling(source="hearsay")

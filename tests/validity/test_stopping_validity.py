@@ -47,7 +47,7 @@ def sequential(rng, source, n, factor):
 @pytest.mark.parametrize("source", [rare, spread, coin])
 @pytest.mark.parametrize(
     ("repetitions", "n", "every"),
-    [(300, 120, 5), pytest.param(20_000, 600, 1, marks=pytest.mark.validity)],
+    [(200, 80, 8), pytest.param(20_000, 600, 1, marks=pytest.mark.validity)],
 )
 def test_a_bound_by_bets_fixed_for_all_n_may_be_looked_at_always(
     source, factor, repetitions, n, every

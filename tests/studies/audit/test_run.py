@@ -193,8 +193,12 @@ def test_a_policy_is_audited_in_its_environment(tmp_path, trained, monkeypatch):
 
 
 STOPPED = {
-    "schemes": ("auto",), "until": "rms<=0.93", "max_episodes": 90,  # about the error itself
-    "delta": 0.05, "delta_prime": 0.05, "truth_episodes": 4000,
+    "schemes": ("auto",),
+    "until": "rms<=0.93",
+    "max_episodes": 90,  # about the error itself
+    "delta": 0.05,
+    "delta_prime": 0.05,
+    "truth_episodes": 4000,
 }
 
 

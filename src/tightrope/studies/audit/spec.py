@@ -9,7 +9,6 @@ from tightrope.certificates.ledger import DELTA, DELTA_PRIME
 from tightrope.certificates.options import MC_PASSES, Auto, Options, Unit
 from tightrope.certificates.request import EPISODES
 from tightrope.certificates.shares import PILOT_EPISODES
-from tightrope.certificates.until import sequential
 from tightrope.errors import InputError
 from tightrope.seeds import resolve_seed
 
@@ -85,6 +84,8 @@ class Audit:
 
     def requests(self, own: Mapping[str, Any]) -> list[Options]:
         """The options of a certificate of each scheme, with those of a subject."""
+        from tightrope.certificates.until import sequential
+
         mine = {name: value for name, value in asdict(self).items() if name not in _OWN}
         mine |= {"test_episodes": 0, "device": "cpu", "seed": 0}
         if self.until != "off":
