@@ -15,7 +15,10 @@ from tightrope.errors import InputError
 
 ANYWHERE = {"--help", "--quiet", "--version"}
 # Of other programs, named on a page.
-OTHERS = {"docs/tightness.md": {"--markdown"}}
+OTHERS = {
+    "docs/tightness.md": {"--markdown"},
+    "docs/faults.md": {"--kills", "--per-run", "--disks"},
+}
 
 
 def name(page):
