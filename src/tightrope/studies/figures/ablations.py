@@ -106,8 +106,11 @@ def _reach(rows: pd.DataFrame) -> Any:
 
 
 def _sizes(table: pd.DataFrame) -> pd.DataFrame:
+    """Rows of levels that were certified with several numbers of validation episodes."""
     table = validation_sizes(table)
-    return table[table["tightness"].notna()]
+    table = table[table["tightness"].notna()]
+    level = [*SLICE, "agent", "environment", "level"]
+    return table[table.groupby(level)["episodes"].transform("nunique") > 1]
 
 
 def _both_ways(table: pd.DataFrame) -> pd.DataFrame:
