@@ -17,7 +17,11 @@ GROUND = {*SHARED, "policies", "environments"}
 CHAIN = ["cli", "reports", "studies", "monitors", "certificates", "posteriors", "rollouts"]
 MAY = {room: {*SHARED, room} for room in (*GROUND, "demo")}
 MAY |= {room: {*GROUND, *CHAIN[place:]} for place, room in enumerate(CHAIN)}
-MAY |= {"agents": {*GROUND, "agents", "rollouts"}, "__init__": set(CHAIN), "__main__": {"cli"}}
+MAY |= {
+    "agents": {*GROUND, "agents", "rollouts"},
+    "__init__": {"imports", *CHAIN},
+    "__main__": {"cli"},
+}
 MAY["cli"] |= {"agents", "demo", "__version__"}
 MAY["studies"] |= {"agents"}
 

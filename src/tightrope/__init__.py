@@ -6,9 +6,10 @@
 >>> # print(certificate)
 """
 
-import importlib
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from tightrope.imports import on_first_use
 
 if TYPE_CHECKING:
     from tightrope.certificates import (
@@ -48,25 +49,21 @@ __version__ = version("tightrope")
 
 # Loaded on first use, so that `import tightrope` and the command start at once.
 _HOMES = {
-    "Certificate": "tightrope.certificates",
-    "CertifyCallback": "tightrope.certificates",
-    "Conditions": "tightrope.certificates",
-    "Rollout": "tightrope.certificates",
-    "certify": "tightrope.certificates",
-    "check": "tightrope.certificates",
-    "load_certificate": "tightrope.certificates",
-    "verify": "tightrope.certificates.verify",
-    "Comparison": "tightrope.monitors",
-    "compare": "tightrope.monitors.compare",
-    "Monitor": "tightrope.monitors",
-    "MonitorWrapper": "tightrope.monitors",
-    "Episodes": "tightrope.rollouts",
-    "collect": "tightrope.rollouts",
-    "load_episodes": "tightrope.rollouts",
+    "Certificate": "certificates",
+    "CertifyCallback": "certificates",
+    "Conditions": "certificates",
+    "Rollout": "certificates",
+    "certify": "certificates",
+    "check": "certificates",
+    "load_certificate": "certificates",
+    "verify": "certificates.verify",
+    "Comparison": "monitors",
+    "compare": "monitors.compare",
+    "Monitor": "monitors",
+    "MonitorWrapper": "monitors",
+    "Episodes": "rollouts",
+    "collect": "rollouts",
+    "load_episodes": "rollouts",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'tightrope' has no attribute {name!r}")
+__getattr__ = on_first_use(__name__, _HOMES)

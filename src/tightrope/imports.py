@@ -4,13 +4,29 @@ import contextlib
 import importlib
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
 from tightrope.errors import InputError
 
-__all__ = ["import_module", "needed", "quiet_registration"]
+__all__ = ["import_module", "needed", "on_first_use", "quiet_registration"]
+
+
+def on_first_use(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """The `__getattr__` of a package whose names are imported when they are first asked for.
+
+    Args:
+        package: its name.
+        homes: the module inside of it that each name comes from.
+    """
+
+    def found(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
+
+    return found
 
 
 def import_module(name: str) -> ModuleType:

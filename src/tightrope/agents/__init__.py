@@ -3,8 +3,9 @@
 Names are loaded on first use: the settings of an agent should not cost the import of torch.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from tightrope.imports import on_first_use
 
 if TYPE_CHECKING:
     from tightrope.agents.log import COLUMNS, read_log
@@ -61,8 +62,4 @@ __all__ = [
     "train",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(importlib.import_module(f"tightrope.agents.{_HOMES[name]}"), name)
-    raise AttributeError(f"module 'tightrope.agents' has no attribute {name!r}")
+__getattr__ = on_first_use(__name__, _HOMES)

@@ -4,8 +4,9 @@ Names are loaded on first use: the options of the command should not cost the im
 (`verify` and `request` are modules here; the functions of these names are in them.)
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from tightrope.imports import on_first_use
 
 if TYPE_CHECKING:
     from tightrope.certificates.callback import CertifyCallback
@@ -56,9 +57,4 @@ __all__ = [
     "write",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        module = importlib.import_module(f"tightrope.certificates.{_HOMES[name]}")
-        return getattr(module, name)
-    raise AttributeError(f"module 'tightrope.certificates' has no attribute {name!r}")
+__getattr__ = on_first_use(__name__, _HOMES)

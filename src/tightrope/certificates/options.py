@@ -116,7 +116,12 @@ class Options:
         self._check_numbers()
         if not isinstance(self.return_range, str) or self.return_range != "auto":
             self._check_range()
-        if self.until != "off":
+        if self.until == "off":
+            if self.max_episodes != type(self).max_episodes:
+                raise InputError(
+                    f"expected `until` with `max_episodes`, found {self.max_episodes} and no target"
+                )
+        else:
             target_of(self.until)
             if self.division.first is None and self.scheme != "auto":
                 raise InputError(

@@ -179,10 +179,6 @@ def request(
     from tightrope.certificates.until import sequential
     from tightrope.rollouts import is_recording, load_episodes, policy_source
 
-    if options.until == "off" and options.max_episodes != Options().max_episodes:
-        raise InputError(
-            f"expected `until` with `max_episodes`, found {options.max_episodes} and no target"
-        )
     options = replace(options.seeded(), device=resolve_device(options.device))
     if is_recording(source):
         _refuse_rollout(source, env, rollout)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import tyro
 from tyro.conf import Positional
 
-from tightrope.errors import InputError
+from tightrope.cli.subject import subject_of
 from tightrope.studies.audit.spec import Audit as Repeated
 
 __all__ = ["Audit"]
@@ -47,7 +47,9 @@ class Audit:
         from tightrope.studies.audit.run import run_audit
         from tightrope.studies.audit.words import in_words
 
-        subject, env = self._subject()
+        subject, env = subject_of(
+            self.subject, self.env, demo=self.demo, expected="a process or a policy"
+        )
         found = run_audit(
             subject,
             env or None,
@@ -64,14 +66,3 @@ class Audit:
         for label, reason in found.failed:
             print(f"failed: {label}: {reason}")
         return 1 if found.failed or not found.kept else 0
-
-    def _subject(self) -> tuple[str, str]:
-        if self.demo:
-            if self.subject or self.env:
-                raise InputError("expected `demo` alone, found a subject or `env` beside it")
-            from tightrope import demo
-
-            return str(demo.policy_path()), demo.ENVIRONMENT
-        if not self.subject:
-            raise InputError("expected a process or a policy, or `demo`, found neither")
-        return self.subject, self.env

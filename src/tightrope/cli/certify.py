@@ -9,6 +9,7 @@ from tyro.conf import Positional
 
 from tightrope.certificates.options import Options
 from tightrope.certificates.request import Rollout
+from tightrope.cli.subject import subject_of
 from tightrope.errors import InputError
 
 if TYPE_CHECKING:
@@ -59,7 +60,9 @@ class Certify:
         from tightrope.files import refuse_to_overwrite
         from tightrope.reports import write_page
 
-        source, env = self._subject()
+        source, env = subject_of(
+            self.source, self.env, demo=self.demo, expected="a policy or recorded episodes"
+        )
         named = Path(source.rpartition(":")[2] or source)
         stem = named.resolve().name if named.is_dir() else named.stem
         out = Path(str(self.out).replace("SOURCE", stem))
@@ -114,14 +117,3 @@ class Certify:
         options = commitment.options(self.challenge)
         asked = request(source, env or None, options, self.rollout, self.columns or None)
         return asked.committed(commitment, self.challenge)
-
-    def _subject(self) -> tuple[str, str]:
-        if self.demo:
-            if self.source or self.env:
-                raise InputError("expected `demo` alone, found a source or `env` beside it")
-            from tightrope import demo
-
-            return str(demo.policy_path()), demo.ENVIRONMENT
-        if not self.source:
-            raise InputError("expected a policy or recorded episodes, or `demo`, found neither")
-        return self.source, self.env

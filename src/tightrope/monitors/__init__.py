@@ -4,8 +4,9 @@ Names are loaded on first use: a monitor itself needs numpy alone. (`compare` is
 function of this name is in it.)
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from tightrope.imports import on_first_use
 
 if TYPE_CHECKING:
     from tightrope.monitors.answers import Answer
@@ -25,9 +26,4 @@ _HOMES = {
 }
 __all__ = ["Answer", "Comparison", "Monitor", "MonitorWrapper", "Status", "Watched", "watch"]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        module = importlib.import_module(f"tightrope.monitors.{_HOMES[name]}")
-        return getattr(module, name)
-    raise AttributeError(f"module 'tightrope.monitors' has no attribute {name!r}")
+__getattr__ = on_first_use(__name__, _HOMES)

@@ -3,8 +3,9 @@
 Names are loaded on first use, so that importing one page's module does not cost the others'.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from tightrope.imports import on_first_use
 
 if TYPE_CHECKING:
     from tightrope.reports.index import write_index
@@ -20,8 +21,4 @@ _HOMES = {
 }
 __all__ = ["certificate_page", "study_page", "write_index", "write_page", "write_study_page"]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(importlib.import_module(f"tightrope.reports.{_HOMES[name]}"), name)
-    raise AttributeError(f"module 'tightrope.reports' has no attribute {name!r}")
+__getattr__ = on_first_use(__name__, _HOMES)

@@ -3,8 +3,9 @@
 Names are loaded on first use: a specification should be refused without the import of torch.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from tightrope.imports import on_first_use
 
 if TYPE_CHECKING:
     from tightrope.studies.run import Finished, describe, run_study
@@ -19,8 +20,4 @@ _HOMES = {
 }
 __all__ = ["Finished", "Study", "describe", "load_study", "run_study"]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(importlib.import_module(f"tightrope.studies.{_HOMES[name]}"), name)
-    raise AttributeError(f"module 'tightrope.studies' has no attribute {name!r}")
+__getattr__ = on_first_use(__name__, _HOMES)

@@ -239,6 +239,7 @@ def test_a_policy_is_audited_with_stops(tmp_path, trained):
     ("changes", "words"),
     [
         ({"schemes": ("auto", "auto")}, "expected different `schemes`"),
+        ({"max_episodes": 50}, "expected `until` with `max_episodes`, found 50"),
         ({"until": "rms<=1"}, "expected `schemes` sequential with `until`, found auto nonrec-inf"),
         ({"schemes": ("auto",), "until": "rms<=1", "max_episodes": 20}, "of at least 30, found 20"),
         ({"schemes": ()}, "expected different `schemes`"),

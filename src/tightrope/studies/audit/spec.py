@@ -80,16 +80,18 @@ class Audit:
                 raise InputError(f"`{name}` must be a whole number, found {value!r}") from None
             if value < least:
                 raise InputError(f"`{name}` must be at least {least}, found {value}")
-        self.requests({})
+        asked = self.requests({})
+        if self.until != "off":
+            from tightrope.certificates.until import sequential  # not for the help: it is heavy
+
+            sequential(*asked)
 
     def requests(self, own: Mapping[str, Any]) -> list[Options]:
         """The options of a certificate of each scheme, with those of a subject."""
-        from tightrope.certificates.until import sequential
-
         mine = {name: value for name, value in asdict(self).items() if name not in _OWN}
         mine |= {"test_episodes": 0, "device": "cpu", "seed": 0}
         if self.until != "off":
-            return [sequential(Options.of({**mine, **own, "episodes": "auto"}))]
+            return [Options.of({**mine, **own, "episodes": "auto"})]
         return [Options.of({**mine, **own, "scheme": name}) for name in self.schemes]
 
     def content(self) -> dict[str, Any]:

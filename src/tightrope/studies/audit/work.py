@@ -3,7 +3,7 @@
 import json
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -78,13 +78,15 @@ class _Drawn:
 
     def certificates(self, seed: int) -> "list[Certificate]":
         from tightrope.certificates.issue import certify_many
-        from tightrope.certificates.until import issue_until
+        from tightrope.certificates.until import issue_until, sequential
 
         requests = self.audit.requests(self.process.options)
+        if self.audit.until != "off":
+            requests = [sequential(each).seeded(seed) for each in requests]
         count = self.audit.pilot_episodes + max(int(each.episodes) for each in requests)
         episodes = self.process.record(count, np.random.default_rng(seed))
         if self.audit.until != "off":
-            return [issue_until(_Stream(each.seeded(seed), episodes)) for each in requests]
+            return [issue_until(_Stream(each, episodes)) for each in requests]
         return [one for (one,) in certify_many(episodes, requests, [seed])]
 
     def new(self) -> "Episodes":
@@ -123,12 +125,9 @@ class _RolledOut:
         from tightrope.certificates.issue import certify_many
         from tightrope.certificates.request import Rollout, request
 
-        given = [each.seeded(seed) for each in self.audit.requests({})]
-        if self.audit.until != "off":
-            given = [replace(each, scheme="auto", episodes="auto") for each in given]
         asked = [
-            request(self.policy, self.environment or None, each, Rollout(workers=1))
-            for each in given
+            request(self.policy, self.environment or None, each.seeded(seed), Rollout(workers=1))
+            for each in self.audit.requests({})
         ]
         if self.audit.until != "off":
             return [each.issue() for each in asked]
