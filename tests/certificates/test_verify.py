@@ -387,10 +387,10 @@ def test_everything_asked_for_is_noticed_if_changed_although_the_digest_fits(fol
             if not verify(folder):
                 unnoticed.append(name(path))
     # Nothing is drawn and nothing recurs in auto, and its regression is not repeated: its seed
-    # shows only where it moves a p-value. The largest number of episodes is for a search.
+    # shows only where it moves a p-value.
     spare = {"mc_passes", "sampling", "kappa"} if document["scheme"] == "auto" else set()
     shown = {"options.seed"} if document["scheme"] == "auto" else set()
-    assert set(unnoticed) - shown == {f"options.{option}" for option in {*spare, "max_episodes"}}
+    assert set(unnoticed) - shown == {f"options.{option}" for option in spare}
 
 
 SMALL = {
