@@ -51,11 +51,11 @@ def deviations(
     gamma: float,
     window: int | None,
 ) -> NDArray[np.float64]:
-    r"""The deviations :math:`M_1, \dots, M_T` of one episode, Eq. (T.3).
+    r"""The deviations :math:`M_1, \dots, M_T` of episodes of T steps, Eq. (T.3).
 
     Args:
-        rewards: (T,) of its steps.
-        predictions: (T,) predicted returns at its steps.
+        rewards: (..., T) of their steps.
+        predictions: (..., T) predicted returns at their steps.
         gamma: discount factor.
         window: steps of a window; None for a single one.
 
@@ -64,15 +64,17 @@ def deviations(
     >>> deviations(np.ones(3), np.array([3.0, 2.5, 1.0]), gamma=1.0, window=1)
     array([ 0.5, -0.5, 0. ])
     """
-    steps = len(rewards)
+    steps = rewards.shape[-1]
     stride = window or steps
-    later = np.append(predictions[1:], 0.0)  # nothing is left after the last step
-    found = np.empty(steps)
+    later = np.zeros(predictions.shape)  # nothing is left after the last step
+    later[..., :-1] = predictions[..., 1:]
+    found = np.empty(rewards.shape)
     for start in range(0, steps, stride):
-        part = slice(start, min(start + stride, steps))
-        discount = gamma ** np.arange(part.stop - start + 1)
-        earned = np.cumsum(discount[:-1] * rewards[part])
-        found[part] = earned + discount[1:] * later[part] - predictions[start]
+        stop = min(start + stride, steps)
+        discount = gamma ** np.arange(stop - start + 1)
+        earned = np.cumsum(discount[:-1] * rewards[..., start:stop], axis=-1)
+        promised = discount[1:] * later[..., start:stop] - predictions[..., start, None]
+        found[..., start:stop] = earned + promised
     return found
 
 
@@ -136,13 +138,14 @@ def largest_deviations(
     elapsed = np.arange(len(episodes.rewards)) - np.repeat(starts, lengths)
     scaling = chain.scaling
     predicted = scaling.returns(chain.network(scaling.inputs(episodes.observations, elapsed)))
-    scores = []
-    for start, length in zip(starts, lengths, strict=True):
-        part = slice(start, start + length)
-        found = deviations(episodes.rewards[part], predicted[part], gamma=gamma, window=window)
+    scores = np.empty(len(episodes))
+    for length in np.unique(lengths):
+        alike = np.flatnonzero(lengths == length)
+        rows = starts[alike, None] + np.arange(length)
+        found = deviations(episodes.rewards[rows], predicted[rows], gamma=gamma, window=window)
         wide = widths_of_steps(length, window=window, widths=widths)
-        scores.append(float((np.abs(found) / wide).max()))
-    return np.array(scores)
+        scores[alike] = (np.abs(found) / wide).max(axis=1)
+    return scores
 
 
 def alarm_statement(
