@@ -23,7 +23,7 @@ from tightrope.posteriors import (
     regression,
 )
 
-SHORT = Regression(folds=3, steps=14, batch=16, learning_rate=1e-3, memory=5)
+SHORT = Regression(folds=3, steps=14, batch=16, exact_batch=16, learning_rate=1e-3, memory=5)
 ULP = 1e-6  # float32 predictions in [0, 1] of the same network, summed in another order
 
 
@@ -304,7 +304,7 @@ def test_the_average_reaches_over_the_memory():
     """
     inputs = torch.tensor([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]]).repeat(40, 1)
     rows = Rows(inputs, (inputs[:, 0] > 0).float())
-    own = settings(steps=30, batch=64, learning_rate=1e-5, memory=2)
+    own = settings(steps=30, exact_batch=64, learning_rate=1e-5, memory=2)
     found = regress(rows, np.zeros(80, int), own, 0, exact=True)
     average = 0.0
     for step in range(1, 31):
@@ -376,3 +376,13 @@ def test_rows_are_left_as_they_were():
     assert torch.equal(rows.inputs, inputs)
     assert torch.equal(rows.targets, targets)
     assert not any(layer.requires_grad for layer in found.network.layers)
+
+
+def test_an_exact_regression_has_mini_batches_of_its_own():
+    rows, episode = data()
+    one, same, other = (
+        regress(rows, episode, settings(batch=batch, exact_batch=exact), 5, exact=True)
+        for batch, exact in ((16, 8), (32, 8), (16, 4))
+    )
+    assert same_networks(one.network, same.network)
+    assert not same_networks(one.network, other.network)

@@ -105,7 +105,7 @@ def test_a_range_from_hearsay_is_refused():
 def test_moments_are_mean_and_deviation_of_each_feature():
     """With an offset a thousand times the deviation, which float32 sums would not survive."""
     observations = pairs(recording(4)).observations + np.float32([0.0, 1000.0, -1000.0])
-    mean, deviation = moments(observations, 3)
+    mean, deviation = moments([observations[:4], observations[4:]], 3)
     assert mean.dtype == deviation.dtype == np.float32
     for feature in range(3):
         values = [float(value) for value in observations[:, feature]]
@@ -117,7 +117,7 @@ def test_moments_are_mean_and_deviation_of_each_feature():
 
 def test_observations_scaled_by_their_moments_get_mean_0_and_deviation_1():
     observations = pairs(recording(4)).observations
-    mean, deviation = moments(observations, 3)
+    mean, deviation = moments([observations[:4], observations[4:]], 3)
     scaled = scaling(mean=mean, deviation=deviation).inputs(observations)
     assert scaled.dtype == torch.float32
     assert scaled.mean(dim=0).abs().max() < 1e-6
@@ -127,13 +127,13 @@ def test_observations_scaled_by_their_moments_get_mean_0_and_deviation_1():
 def test_a_feature_that_never_moves_is_shifted_and_not_divided_by_zero():
     observations = np.array(recording(4).observations)
     observations[:, 1] = 7.0
-    mean, deviation = moments(observations, 3)
+    mean, deviation = moments([observations[:4], observations[4:]], 3)
     assert (mean[1], deviation[1]) == (7.0, 1.0)
     assert scaling(mean=mean, deviation=deviation).inputs(observations).isfinite().all()
 
 
 def test_without_observations_they_are_left_as_they_are():
-    mean, deviation = moments(None, 3)
+    mean, deviation = moments([], 3)
     observations = np.array([[3.0, -1.0, 1e3]], np.float32)
     found = scaling(mean=mean, deviation=deviation).inputs(observations)
     np.testing.assert_array_equal(found.numpy(), observations)
@@ -239,16 +239,22 @@ def test_rows_of_an_episode_that_outlasts_the_clock_are_refused():
         scaling(clock=CLOCK).rows(pairs(recording(2, steps=11)))
 
 
-def test_rows_are_cut_and_joined_in_order():
+def test_rows_are_cut_in_order():
     rows = scaling().rows(pairs(recording(3)))
     head, tail = rows.span(0, 7), rows.span(7, len(rows))
     assert (len(head), len(tail)) == (7, len(rows) - 7)
     assert torch.equal(head.inputs, rows.inputs[:7])
     assert torch.equal(tail.targets, rows.targets[7:])
-    whole = head + tail
+
+
+def test_rows_of_several_groups_follow_each_other(monkeypatch):
+    """Block by block: blocks end within groups and within episodes."""
+    first, second = (scaling(clock=CLOCK).rows(pairs(recording(n))) for n in (3, 2))
+    monkeypatch.setattr("tightrope.posteriors.scaling.BLOCK", 4)
+    whole = scaling(clock=CLOCK).rows(pairs(recording(3)), pairs(recording(2)))
     assert isinstance(whole, Rows)
-    assert torch.equal(whole.inputs, rows.inputs)
-    assert torch.equal(whole.targets, rows.targets)
+    assert torch.equal(whole.inputs, torch.cat([first.inputs, second.inputs]))
+    assert torch.equal(whole.targets, torch.cat([first.targets, second.targets]))
 
 
 def test_what_is_printed_names_the_range_its_source_and_the_clock():

@@ -325,13 +325,12 @@ def _losses(
     chain: Chain, of: Pairs, view: View, options: Options, stream: Stream
 ) -> NDArray[np.float64]:
     """(rows,) squared errors of the predictor, averaged over a few draws if it has any."""
-    inputs = view.scaling.inputs(of.observations, of.step)
     targets = view.scaling.targets(of.returns)
     if options.division.fixed:
-        return np.square(chain.network(inputs) - targets)
+        return np.square(chain.predictions(of.observations, of.step) - targets)
     drawn = draw_losses(
         chain.gaussians[-1],
-        inputs,
+        view.scaling.inputs(of.observations, of.step),
         targets,
         passes=_COMPARISON_PASSES,
         seed=child_seed(_seed(options), stream),

@@ -132,8 +132,7 @@ def view(data: Data, options: Options) -> View:
     if data.training is not None:
         mean, deviation = data.training.mean, data.training.deviation
     else:
-        seen = np.concatenate([each.observations for each in free]) if free else None
-        mean, deviation = moments(seen, features)
+        mean, deviation = moments([each.observations for each in free], features)
     low, high = data.return_range
     scaling = Scaling(low, high, data.range_source, mean, deviation, clock)  # type: ignore[arg-type]
     clipped = scaling.clipped_share(data.validation.returns)
@@ -144,16 +143,13 @@ def view(data: Data, options: Options) -> View:
             "themselves; use a wider range",
             stacklevel=2,
         )
-    rows = None
     numbers: list[NDArray[np.int64]] = []
     for each in free:
-        own = scaling.rows(each)
-        rows = own if rows is None else rows + own
         numbers.append(each.episode + (1 + numbers[-1].max() if numbers else 0))
     empty = np.zeros(0, dtype=np.int64)
     return View(
         scaling=scaling,
-        free=rows,
+        free=scaling.rows(*free) if free else None,
         free_episode=np.concatenate(numbers) if numbers else empty,
         free_step=np.concatenate([each.step for each in free]) if free else empty,
         free_count=free_count,

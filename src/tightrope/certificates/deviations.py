@@ -136,8 +136,7 @@ def largest_deviations(
     """(episodes,) max over all steps, thinned or not, of |M_t| / w(t), in return units."""
     starts, lengths = episodes.offsets[:-1], episodes.lengths
     elapsed = np.arange(len(episodes.rewards)) - np.repeat(starts, lengths)
-    scaling = chain.scaling
-    predicted = scaling.returns(chain.network(scaling.inputs(episodes.observations, elapsed)))
+    predicted = chain.scaling.returns(chain.predictions(episodes.observations, elapsed))
     scores = np.empty(len(episodes))
     for length in np.unique(lengths):
         alike = np.flatnonzero(lengths == length)

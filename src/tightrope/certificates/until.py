@@ -93,9 +93,8 @@ class _Search:
         from tightrope.rollouts import pairs
 
         rows = pairs(episodes, gamma=self.options.gamma, thin=self.thin)
-        scaling, network = self.view.scaling, self.fitted.chain.network
-        predicted = network(scaling.inputs(rows.observations, rows.step))
-        found = np.square(predicted - scaling.targets(rows.returns))
+        predicted = self.fitted.chain.predictions(rows.observations, rows.step)
+        found = np.square(predicted - self.view.scaling.targets(rows.returns))
         return np.clip(unit_values(found, rows.episode, self.options.unit), 0.0, 1.0)
 
     def bound(self, values: NDArray[np.float64]) -> float:

@@ -17,9 +17,10 @@ from torch.nn.functional import layer_norm
 
 from tightrope.posteriors.gaussians import Gaussians
 
-__all__ = ["HIDDEN", "Network", "Noise", "Sampling", "draw", "forward", "predict"]
+__all__ = ["BLOCK", "HIDDEN", "Network", "Noise", "Sampling", "draw", "forward", "predict"]
 
 HIDDEN = (256, 256)
+BLOCK = 8192  # rows worked on at a time, so that what is derived from a log stays small
 
 Sampling = Literal["local", "weights"]
 Noise = Sequence[torch.Generator]  # one generator per member
@@ -58,7 +59,7 @@ class Network:
     def outputs(self, inputs: Tensor) -> NDArray[np.float64]:
         """(members, rows) clipped predictions of each network."""
         with torch.inference_mode():
-            parts = [forward(self.layers, part) for part in torch.split(inputs, 8192)]
+            parts = [forward(self.layers, part) for part in torch.split(inputs, BLOCK)]
             return torch.cat(parts, dim=1).clamp(0.0, 1.0).double().numpy()
 
     def __call__(self, inputs: Tensor) -> NDArray[np.float64]:

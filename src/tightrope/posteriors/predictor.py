@@ -74,16 +74,20 @@ class ReturnPredictor:
             raise InputError("expected finite observations, found NaN or infinity")
         if elapsed is not None and self.scaling.clock is None:
             raise InputError("expected no `elapsed`: this predictor has no clock")
-        inputs = self.scaling.inputs(raw, elapsed)
         if draws is None:
-            drawn = self.network.outputs(inputs)
+            blocks = self.scaling.blocks(raw, elapsed)
+            drawn = np.concatenate([self.network.outputs(block) for block in blocks], axis=1)
         elif self.gaussians is None:
             raise InputError("expected no `draws`: this predictor has no posterior to draw from")
         elif draws < 1:
             raise InputError(f"expected `draws` of at least 1, found {draws}")
         else:
             drawn = draw_predictions(
-                self.gaussians, inputs, passes=draws, seed=seed, sampling=self.sampling
+                self.gaussians,
+                self.scaling.inputs(raw, elapsed),
+                passes=draws,
+                seed=seed,
+                sampling=self.sampling,
             ).astype(np.float64)
         mean = self.scaling.returns(drawn.mean(axis=0))
         return Prediction(mean, self.scaling.width * drawn.std(axis=0))
@@ -103,6 +107,13 @@ class Chain:
     gaussians: tuple[Gaussians, ...]
     network: Network
     scaling: Scaling
+
+    def predictions(
+        self, observations: NDArray[np.float32], elapsed: ArrayLike | None
+    ) -> NDArray[np.float64]:
+        """(rows,) what the predictor without dice says, on the normalised scale."""
+        blocks = self.scaling.blocks(observations, elapsed)
+        return np.concatenate([self.network(block) for block in blocks])
 
     def predictor(self, sampling: Sampling) -> ReturnPredictor:
         """The predictor at work."""

@@ -76,7 +76,9 @@ PRESETS: dict[str, Preset] = {
     "tight": Preset(
         name="tight",
         clock=True,
-        regression=Regression(folds=5, steps=2000, batch=256, learning_rate=1e-3, memory=200),
+        regression=Regression(
+            folds=5, steps=2000, batch=256, exact_batch=128, learning_rate=1e-3, memory=200
+        ),
         prior_log_variance=-9.0,
         informed_log_variance=-16.0,
         fit=FitSettings(

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 __all__ = ["Rows"]
@@ -25,8 +24,3 @@ class Rows:
     def to(self, device: str) -> "Rows":
         """The same on that device."""
         return Rows(self.inputs.to(device), self.targets.to(device))
-
-    def __add__(self, other: "Rows") -> "Rows":
-        return Rows(
-            torch.cat([self.inputs, other.inputs]), torch.cat([self.targets, other.targets])
-        )

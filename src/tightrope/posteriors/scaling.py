@@ -1,5 +1,6 @@
 """Return range, observation scaling and clock: fixed before the validation data are seen."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from tightrope.errors import InputError
 from tightrope.policies import TrainingRecord
 from tightrope.posteriors.clock import Clock
+from tightrope.posteriors.network import BLOCK
 from tightrope.posteriors.rows import Rows
 from tightrope.rollouts import Pairs
 
@@ -99,17 +101,21 @@ class Scaling:
         scaled = np.clip(scaled, -_FAR, _FAR)
         if self.clock is None:
             return torch.from_numpy(scaled)
-        if elapsed is None:
-            raise InputError(
-                "expected `elapsed`, the steps since the start of the episode, for a predictor "
-                "with a clock, found none"
-            )
-        features = self.clock.features(elapsed)
-        if len(features) != len(scaled):
-            raise InputError(
-                f"expected `elapsed` for each of {len(scaled)} observations, found {len(features)}"
-            )
+        features = self.clock.features(_times(elapsed, len(observations)))
         return torch.from_numpy(np.concatenate([scaled, features], axis=1))
+
+    def blocks(
+        self, observations: NDArray[np.float32], elapsed: ArrayLike | None = None
+    ) -> Iterator[torch.Tensor]:
+        """The inputs of a block of rows at a time, so that a log is never scaled as a whole.
+
+        Raises:
+            InputError: as for :meth:`inputs`.
+        """
+        times = None if self.clock is None else _times(elapsed, len(observations))
+        for start in range(0, max(1, len(observations)), BLOCK):
+            part = slice(start, start + BLOCK)
+            yield self.inputs(observations[part], None if times is None else times[part])
 
     def targets(self, returns: NDArray[np.float64]) -> NDArray[np.float64]:
         """Returns on the normalised scale, clipped to [0, 1]."""
@@ -123,10 +129,16 @@ class Scaling:
         """Share of returns outside the range."""
         return float(np.mean((returns < self.low) | (returns > self.high)))
 
-    def rows(self, pairs: Pairs) -> Rows:
-        """Pairs as the rows that a fit takes."""
-        targets = torch.from_numpy(self.targets(pairs.returns)).float()
-        return Rows(self.inputs(pairs.observations, pairs.step), targets)
+    def rows(self, *groups: Pairs) -> Rows:
+        """Pairs, of one group after the other, as the rows that a fit takes."""
+        inputs = torch.empty(sum(map(len, groups)), self.features)
+        filled = 0
+        for pairs in groups:
+            for block in self.blocks(pairs.observations, pairs.step):
+                inputs[filled : filled + len(block)] = block
+                filled += len(block)
+        targets = [torch.from_numpy(self.targets(pairs.returns)).float() for pairs in groups]
+        return Rows(inputs, torch.cat(targets))
 
     def __repr__(self) -> str:
         clock = "no clock" if self.clock is None else f"clock to {self.clock.limit}"
@@ -134,14 +146,29 @@ class Scaling:
         return f"Scaling([{self.low:g}, {self.high:g}] from {self.source}, {features})"
 
 
+def _times(elapsed: ArrayLike | None, rows: int) -> NDArray[np.generic]:
+    """Elapsed steps, one for each row."""
+    if elapsed is None:
+        raise InputError(
+            "expected `elapsed`, the steps since the start of the episode, for a predictor "
+            "with a clock, found none"
+        )
+    times = np.atleast_1d(np.asarray(elapsed))
+    if len(times) != rows:
+        raise InputError(f"expected `elapsed` for each of {rows} observations, found {len(times)}")
+    return times
+
+
 def moments(
-    observations: NDArray[np.float32] | None, features: int
+    groups: Sequence[NDArray[np.float32]], features: int
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Mean and deviation per feature; 0 and 1 without observations, 1 where they do not vary."""
-    if observations is None:
+    count = sum(map(len, groups))
+    if not count:
         return np.zeros(features, np.float32), np.ones(features, np.float32)
-    mean = observations.mean(axis=0, dtype=np.float64)
-    spread = observations.std(axis=0, dtype=np.float64)
+    blocks = [each[i : i + BLOCK] for each in groups for i in range(0, len(each), BLOCK)]
+    mean = sum(block.sum(axis=0, dtype=np.float64) for block in blocks) / count
+    spread = np.sqrt(sum(np.square(block - mean).sum(axis=0) for block in blocks) / count)
     return mean.astype(np.float32), np.where(spread > 1e-6, spread, 1.0).astype(np.float32)
 
 

@@ -82,8 +82,9 @@ def pairs(episodes: Episodes, *, gamma: float = GAMMA, thin: int = 1) -> Pairs:
     step = np.arange(len(episodes.rewards)) - np.repeat(episodes.offsets[:-1], episodes.lengths)
     kept = np.flatnonzero((step % thin == 0) & first_visits(episodes))
     returns = discounted_returns(episodes, gamma)
+    every = len(kept) == len(step)  # then what is mapped from a file need not be read yet
     return Pairs(
-        observations=np.asarray(episodes.observations[kept]),
+        observations=np.asarray(episodes.observations[... if every else kept]),
         returns=returns[kept],
         episode=episodes.episode_of_step[kept],
         step=step[kept],

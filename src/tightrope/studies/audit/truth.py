@@ -113,7 +113,7 @@ class Seen:
     def errors(self) -> Errors:
         """Of the predictor without dice."""
         chain, rows = self.certificate.chain, self.new.pairs
-        predicted = chain.network(chain.scaling.inputs(rows.observations, rows.step))
+        predicted = chain.predictions(rows.observations, rows.step)
         return Errors(
             losses=np.square(predicted - chain.scaling.targets(rows.returns)),
             raw=chain.scaling.returns(predicted) - rows.returns,
