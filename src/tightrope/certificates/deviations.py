@@ -24,6 +24,7 @@ __all__ = [
     "alarm_statement",
     "deviations",
     "largest_deviations",
+    "predictions_along",
     "widths_from",
     "widths_of_steps",
     "window_of",
@@ -125,18 +126,30 @@ def widths_from(
     return tuple(float(width) for width in widths / widths.max())
 
 
+def predictions_along(chain: Chain, episodes: Episodes) -> NDArray[np.float64]:
+    """(steps,) what is predicted at all steps, thinned or not, in return units."""
+    elapsed = np.arange(len(episodes.rewards)) - np.repeat(episodes.offsets[:-1], episodes.lengths)
+    return chain.scaling.returns(chain.predictions(episodes.observations, elapsed))
+
+
 def largest_deviations(
-    chain: Chain,
+    predicted: NDArray[np.float64],
     episodes: Episodes,
     *,
     gamma: float,
     window: int | None,
     widths: tuple[float, ...],
 ) -> NDArray[np.float64]:
-    """(episodes,) max over all steps, thinned or not, of |M_t| / w(t), in return units."""
+    """(episodes,) max over all steps of |M_t| / w(t), in return units.
+
+    Args:
+        predicted: (steps,) by :func:`predictions_along`.
+        episodes: with these steps.
+        gamma: discount factor.
+        window: steps of a window; None for a single one.
+        widths: of the windows.
+    """
     starts, lengths = episodes.offsets[:-1], episodes.lengths
-    elapsed = np.arange(len(episodes.rewards)) - np.repeat(starts, lengths)
-    predicted = chain.scaling.returns(chain.predictions(episodes.observations, elapsed))
     scores = np.empty(len(episodes))
     for length in np.unique(lengths):
         alike = np.flatnonzero(lengths == length)
@@ -170,7 +183,8 @@ def alarm_statement(
         confidence: of this statement alone.
         joint: of all statements of the certificate.
     """
-    scores = largest_deviations(chain, episodes, gamma=gamma, window=window, widths=widths)
+    predicted = predictions_along(chain, episodes)
+    scores = largest_deviations(predicted, episodes, gamma=gamma, window=window, widths=widths)
     n, width = len(scores), chain.scaling.width
     share = float(tolerance_share(n, n=n, delta=delta))
     threshold = float(scores.max()) + _ROUNDING * width / min(widths)

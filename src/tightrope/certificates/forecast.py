@@ -21,7 +21,7 @@ from tightrope.certificates.assess import ledger_of
 from tightrope.certificates.breakdown import PARTS, Parts, breakdown
 from tightrope.certificates.certificate import Certificate
 from tightrope.certificates.data import Data, View, prepare, view
-from tightrope.certificates.deviations import largest_deviations
+from tightrope.certificates.deviations import largest_deviations, predictions_along
 from tightrope.certificates.fixed import Errors, errors, profile_at, tolerances
 from tightrope.certificates.ledger import Ledger, beside
 from tightrope.certificates.measure import Measured, unit_values
@@ -209,9 +209,10 @@ class _Forecast:
     def _scores(self, kind: str) -> Values:
         validation, before = self.data.shares.validation, self.certificate.beforehand
         if kind == "monitor":
+            later = validation.span(self.view.free_count, len(validation))
             return largest_deviations(
-                self.certificate.chain,
-                validation.span(self.view.free_count, len(validation)),
+                predictions_along(self.certificate.chain, later),
+                later,
                 gamma=self.options.gamma,
                 window=before.window,
                 widths=before.widths,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest
 
 from tightrope.certificates import Certificate, Statement
-from tightrope.certificates.deviations import largest_deviations
+from tightrope.certificates.deviations import largest_deviations, predictions_along
 from tightrope.certificates.fixed import Errors, profile_at
 from tightrope.certificates.options import Unit
 from tightrope.certificates.statements import Kind, Target
@@ -110,13 +110,19 @@ class Seen:
         self.certificate, self.new = certificate, new
 
     @cached_property
+    def predicted(self) -> Values:
+        """(steps,) by the predictor without dice at all steps, in return units."""
+        return predictions_along(self.certificate.chain, self.new.whole)
+
+    @cached_property
     def errors(self) -> Errors:
         """Of the predictor without dice."""
-        chain, rows = self.certificate.chain, self.new.pairs
-        predicted = chain.predictions(rows.observations, rows.step)
+        scaling, rows = self.certificate.chain.scaling, self.new.pairs
+        predicted = self.predicted[self.new.whole.offsets[rows.episode] + rows.step]
+        normalised = (predicted - scaling.low) / scaling.width
         return Errors(
-            losses=np.square(predicted - chain.scaling.targets(rows.returns)),
-            raw=chain.scaling.returns(predicted) - rows.returns,
+            losses=np.square(normalised - scaling.targets(rows.returns)),
+            raw=predicted - rows.returns,
             episode=rows.episode,
             step=rows.step,
         )
@@ -190,7 +196,7 @@ def _band(statement: Statement, seen: Seen) -> Answer:
 def _monitor(statement: Statement, seen: Seen) -> Answer:
     c = seen.certificate
     scores = largest_deviations(
-        c.chain,
+        seen.predicted,
         seen.new.whole,
         gamma=c.options.gamma,
         window=c.beforehand.window,
