@@ -214,15 +214,13 @@ def hidden_layers(
     return [*first, linear(2 * WIDTH, WIDTH), norm(), CReLU()]
 
 
-def tianshou(compiled: bool) -> Measure:
-    from gymnasium.spaces import Box
+def tianshou_redq(action_space: Any) -> Any:
+    """Tianshou's REDQ with our networks; also for independent.py."""
     from tianshou.algorithm.modelfree.redq import REDQ, REDQPolicy
     from tianshou.algorithm.modelfree.sac import AutoAlpha
     from tianshou.algorithm.optim import TorchOptimizerFactory
-    from tianshou.data import Batch, ReplayBuffer
     from tianshou.utils.net.common import EnsembleLinear, ModuleWithVectorOutput
     from tianshou.utils.net.continuous import ContinuousActorProbabilistic, ContinuousCritic
-    from tianshou.utils.torch_utils import policy_within_training_step
 
     class Trunk(ModuleWithVectorOutput):
         def __init__(self, layers: list[nn.Module]) -> None:
@@ -244,10 +242,9 @@ def tianshou(compiled: bool) -> Measure:
         unbounded=True,
         conditioned_sigma=True,
     )
-    policy = REDQPolicy(actor=actor, action_space=Box(-1, 1, (ACTIONS,)))
     adam = TorchOptimizerFactory(torch.optim.Adam, lr=LEARNING_RATE, fused=True)
-    algorithm = REDQ(
-        policy=policy,
+    return REDQ(
+        policy=REDQPolicy(actor=actor, action_space=action_space),
         policy_optim=adam,
         critic=critic,
         critic_optim=adam,
@@ -258,6 +255,15 @@ def tianshou(compiled: bool) -> Measure:
         alpha=AutoAlpha(-float(ACTIONS), 0.0, adam),
         actor_delay=1,
     )
+
+
+def tianshou(compiled: bool) -> Measure:
+    from gymnasium.spaces import Box
+    from tianshou.data import Batch, ReplayBuffer
+    from tianshou.utils.torch_utils import policy_within_training_step
+
+    algorithm = tianshou_redq(Box(-1, 1, (ACTIONS,)))
+    policy = algorithm.policy
     if compiled:  # the networks: the update around them is numpy and Batch objects
         for network in (algorithm.critic, algorithm.critic_old, policy.actor):
             network.compile()
