@@ -1,6 +1,6 @@
 """Train Tianshou's REDQ on Hopper-v4 under the conditions of ours.
 
-With tianshou 2.0.1, mujoco, and the gymnasium, numpy and torch of constraints.txt:
+With tianshou 2.0.1, mujoco, imageio, and the gymnasium, numpy and torch of constraints.txt:
 
     python benchmarks/independent.py --seed 0 --steps 40000 --out redq-tianshou.csv
 
