@@ -101,7 +101,7 @@ def test_a_posterior_is_fitted_where_it_is_told(preset, sampling):
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("episodes", [1, 6])
 def test_a_regression_is_fitted_where_it_is_told(episodes, exact):
-    settings = dataclasses.replace(PRESETS["tight"].regression, steps=20, batch=8)
+    settings = dataclasses.replace(PRESETS["tight"].regression, steps=20, batch=8, exact_steps=20)
     episode = np.arange(60) * episodes // 60
     found = []
     for default in (torch.device("cpu"), ELSEWHERE):

@@ -113,3 +113,10 @@ def test_the_page_is_what_its_script_writes():
     assert script["page"]() == (DOCS / "commands.md").read_text("utf-8"), (
         "docs/commands.md is not up to date: python docs/tools/commands.py"
     )
+
+
+def test_the_tables_of_audits_are_what_their_script_writes():
+    script = runpy.run_path(str(DOCS / "tools" / "audit.py"))
+    assert script["page"]() == (DOCS / "audit.md").read_text("utf-8"), (
+        "docs/audit.md is not up to date: python docs/tools/audit.py"
+    )

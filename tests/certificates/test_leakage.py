@@ -214,7 +214,14 @@ def test_bets_are_planned_on_errors_of_networks_that_left_the_episode_out(longer
     options = Options(scheme="holdout", **OPTIONS)
     seen = view(prepare(longer, options), options)
     settings = Regression(
-        folds=3, steps=30, batch=64, exact_batch=64, learning_rate=0.01, memory=10, hidden=(16, 16)
+        folds=3,
+        steps=30,
+        batch=64,
+        exact_steps=30,
+        exact_batch=64,
+        learning_rate=0.01,
+        memory=10,
+        hidden=(16, 16),
     )
     own = seen.free_episode == 2
     targets = seen.free.targets.clone()

@@ -46,7 +46,11 @@ def short_fits(epochs=2, epoch_steps=5, regression_steps=20, prior=None, hidden=
 
     def change(preset):
         regression = preset.regression and dataclasses.replace(
-            preset.regression, steps=regression_steps, folds=2, batch=32, hidden=hidden
+            preset.regression,
+            **dict.fromkeys(("steps", "exact_steps"), regression_steps),
+            **dict.fromkeys(("batch", "exact_batch"), 32),
+            folds=2,
+            hidden=hidden,
         )
         return dataclasses.replace(
             preset,

@@ -23,11 +23,17 @@ from tightrope.posteriors import (
     regression,
 )
 
-SHORT = Regression(folds=3, steps=14, batch=16, exact_batch=16, learning_rate=1e-3, memory=5)
+SHORT = Regression(
+    folds=3, steps=14, batch=16, exact_steps=14, exact_batch=16, learning_rate=1e-3, memory=5
+)
 ULP = 1e-6  # float32 predictions in [0, 1] of the same network, summed in another order
 
 
 def settings(**changes):
+    """Where nothing else is said, exact fits are as long and as wide as others."""
+    for name in ("steps", "batch"):
+        if name in changes:
+            changes.setdefault(f"exact_{name}", changes[name])
     return dataclasses.replace(SHORT, **changes)
 
 
@@ -304,7 +310,7 @@ def test_the_average_reaches_over_the_memory():
     """
     inputs = torch.tensor([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]]).repeat(40, 1)
     rows = Rows(inputs, (inputs[:, 0] > 0).float())
-    own = settings(steps=30, exact_batch=64, learning_rate=1e-5, memory=2)
+    own = settings(steps=30, batch=64, learning_rate=1e-5, memory=2)
     found = regress(rows, np.zeros(80, int), own, 0, exact=True)
     average = 0.0
     for step in range(1, 31):
@@ -378,7 +384,7 @@ def test_rows_are_left_as_they_were():
     assert not any(layer.requires_grad for layer in found.network.layers)
 
 
-def test_an_exact_regression_has_mini_batches_of_its_own():
+def test_an_exact_regression_has_updates_and_mini_batches_of_its_own():
     rows, episode = data()
     one, same, other = (
         regress(rows, episode, settings(batch=batch, exact_batch=exact), 5, exact=True)
@@ -386,3 +392,6 @@ def test_an_exact_regression_has_mini_batches_of_its_own():
     )
     assert same_networks(one.network, same.network)
     assert not same_networks(one.network, other.network)
+    short = settings(steps=14, exact_steps=6)
+    assert regress(rows, episode, short, 5, exact=True).checks[-1] == short.updates(True) == 6
+    assert regress(rows, episode, short, 5).checks[-1] > 6

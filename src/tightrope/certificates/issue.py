@@ -172,7 +172,7 @@ def first_regression(
     settings = PRESETS[options.preset].regression
     if settings is None or seen.free is None:
         return None
-    exact = options.division.kind == "recursive"
+    exact = _exact(options)
     return regress(
         seen.free,
         seen.free_episode,
@@ -182,6 +182,11 @@ def first_regression(
         device="cpu" if exact else options.device,
         tick=tick,
     )
+
+
+def _exact(options: Options) -> bool:
+    """Whether a verifier repeats the regression."""
+    return options.division.kind == "recursive"
 
 
 class _Counter:
@@ -208,7 +213,9 @@ class _Work:
         preset = PRESETS[options.preset]
         regression = preset.regression if seen.free is not None else None
         posterior = len(links(self.data, options)) * preset.fit.steps
-        return posterior + (0 if regression is None else regression.steps * len(self.seeds))
+        if regression is None:
+            return posterior
+        return posterior + regression.updates(_exact(options)) * len(self.seeds)
 
     def fit(self, seen: View, options: Options) -> list[Fitted]:
         """What each repetition was fitted to."""
@@ -245,7 +252,7 @@ class _Work:
         settings = PRESETS[options.preset].regression
         if settings is None or seen.free is None:
             return []
-        exact = options.division.kind == "recursive"
+        exact = _exact(options)
         found = []
         for seed in self.seeds:
             key = (
@@ -253,7 +260,7 @@ class _Work:
                 *(exact, options.device, seed),
             )
             if key in self.cache:
-                self.counter(settings.steps)
+                self.counter(settings.updates(exact))
             else:
                 self.cache[key] = first_regression(self.data, seen, options, seed, self.counter)
             found.append(self.cache[key])

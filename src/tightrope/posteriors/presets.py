@@ -77,7 +77,13 @@ PRESETS: dict[str, Preset] = {
         name="tight",
         clock=True,
         regression=Regression(
-            folds=5, steps=2000, batch=256, exact_batch=128, learning_rate=1e-3, memory=200
+            folds=5,
+            steps=2000,
+            batch=256,
+            exact_steps=1000,
+            exact_batch=128,
+            learning_rate=1e-3,
+            memory=200,
         ),
         prior_log_variance=-9.0,
         informed_log_variance=-16.0,
@@ -143,6 +149,11 @@ def shortened(preset: Preset, *, updates: int | None = None, width: int | None =
         epochs = min(fit.epochs, updates)
         fit = replace(fit, epochs=epochs, epoch_steps=updates // epochs)
     if regression is not None:
-        steps = regression.steps if updates is None else min(regression.steps, updates)
-        regression = replace(regression, steps=steps, hidden=hidden)
+        most = regression.steps if updates is None else updates
+        regression = replace(
+            regression,
+            steps=min(regression.steps, most),
+            exact_steps=min(regression.exact_steps, most),
+            hidden=hidden,
+        )
     return replace(preset, fit=fit, regression=regression, hidden=hidden)

@@ -34,8 +34,9 @@ class Regression:
         folds: how many networks leave out a fold each.
         steps: updates at the most.
         batch: rows per mini-batch and network.
-        exact_batch: the same where the fit is exact: float64 takes twice the time, and a prior that
-            a posterior moves away from gains nothing from more rows (docs/tightness.md).
+        exact_steps: updates at the most where the fit is exact: float64 takes twice the time, and a
+            prior that a posterior moves away from gains little from more (docs/tightness.md).
+        exact_batch: rows per mini-batch there.
         learning_rate: of Adam.
         memory: updates over which the weights are averaged.
         hidden: widths of the hidden layers.
@@ -44,10 +45,15 @@ class Regression:
     folds: int
     steps: int
     batch: int
+    exact_steps: int
     exact_batch: int
     learning_rate: float
     memory: int
     hidden: tuple[int, ...] = HIDDEN
+
+    def updates(self, exact: bool) -> int:
+        """How many there are at the most."""
+        return self.exact_steps if exact else self.steps
 
 
 @dataclass(frozen=True)
@@ -99,6 +105,7 @@ def regress(
     """
     dtype = torch.float64 if exact else torch.float32
     batch = settings.exact_batch if exact else settings.batch
+    steps = settings.updates(exact)
     inputs, targets = rows.inputs.to(device, dtype), rows.targets.to(device, dtype)
     dealt, fold = _deal(episode, settings.folds, seed)
     seen, fold = [each.to(device) for each in dealt], fold.to(device)
@@ -116,12 +123,12 @@ def regress(
     lengths = torch.tensor([len(each) for each in seen], device=device)[:, None]
     table = torch.nn.utils.rnn.pad_sequence(seen, batch_first=True)  # (members, most rows)
     average = [layer.detach().clone() for layer in parameters]
-    looks = set(np.geomspace(settings.steps * _FIRST, settings.steps, _CHECKS).astype(int))
+    looks = set(np.geomspace(steps * _FIRST, steps, _CHECKS).astype(int))
     checks: list[int] = []
     errors: list[float] = []
     best, kept = 0, _in_units(average, centre, spread)
     left_out = _left_out(kept, inputs, fold)
-    for step in range(1, settings.steps + 1):
+    for step in range(1, steps + 1):
         draws = torch.rand(members, batch, generator=generator, dtype=torch.float64, device="cpu")
         picked = table.gather(1, (draws.to(device) * lengths).long())  # (members, batch)
         goal = (targets[picked] - centre) / spread
@@ -144,7 +151,7 @@ def regress(
             elif step >= _PATIENCE * best:
                 break
     if tick is not None:
-        tick(settings.steps - checks[-1])
+        tick(steps - checks[-1])
     network = Network(tuple(layer.float().cpu() for layer in kept))
     return Regressed(
         network=network,

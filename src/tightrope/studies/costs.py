@@ -63,10 +63,11 @@ def certify_cost(environment: str, spec: Mapping[str, Any]) -> tuple[float, floa
         chain: tuple[Any, ...] = shared
         certificates += repetitions
         seconds += repetitions * _CERTIFICATE
-        if preset.regression is not None and options.division.kind != "recursive":
-            chain = (*shared, sizes[0])
+        if preset.regression is not None:
+            exact = options.division.kind == "recursive"
+            chain = (*shared, 0 if exact else sizes[0])
             if chain not in fitted:
-                seconds += repetitions * preset.regression.steps * _REGRESSION
+                seconds += repetitions * preset.regression.updates(exact) * _REGRESSION
         fitted.add(chain)
         if options.division.fixed and preset.regression is not None:
             continue
