@@ -17,20 +17,9 @@ from pathlib import Path
 import numpy as np
 
 _LENGTH = 1000
-# What a process holds itself, without pages of mapped files, is not kept as a peak by the system.
 _PROGRAM = """
-import os, sys, threading, time, torch
-from pathlib import Path
+import sys, torch
 from tightrope.cli import main
-
-def watch(peak=0):
-    while True:
-        status = Path("/proc/self/status").read_text()
-        peak = max(peak, int(status.partition("RssAnon:")[2].split()[0]))
-        Path(os.environ["PEAK"]).write_text(str(peak))
-        time.sleep(0.02)
-
-threading.Thread(target=watch, daemon=True).start()
 from tightrope.posteriors.presets import PRESETS, shortened
 torch.set_num_threads(1)
 PRESETS.update({name: shortened(each, updates=200) for name, each in PRESETS.items()})
@@ -60,17 +49,19 @@ def write_log(path, episodes, features):
 
 def measured(words):
     """Seconds of one core, seconds, and the peak of the bytes that a process holds itself."""
-    begun = time.monotonic()
-    with tempfile.NamedTemporaryFile() as peak:
-        pid = os.fork()
-        if pid == 0:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-            environment = {**os.environ, "PEAK": peak.name}
-            os.execve(sys.executable, [sys.executable, "-c", _PROGRAM, *words], environment)
-        _, status, used = os.wait4(pid, 0)
-        if status:
-            sys.exit(f"certify ended with {status}")
-        held = int(Path(peak.name).read_text()) * 1024
+    begun, held = time.monotonic(), 0
+    pid = os.fork()
+    if pid == 0:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        os.execve(sys.executable, [sys.executable, "-c", _PROGRAM, *words], os.environ)
+    status = Path(f"/proc/{pid}/status")  # the system keeps a peak of all pages, mapped ones too
+    while not (ended := os.wait4(pid, os.WNOHANG))[0]:
+        anonymous = status.read_text().partition("RssAnon:")[2].split()
+        held = max(held, int(anonymous[0]) * 1024 if anonymous else 0)
+        time.sleep(0.02)
+    _, code, used = ended
+    if code:
+        sys.exit(f"certify ended with {code}")
     return used.ru_utime + used.ru_stime, time.monotonic() - begun, held
 
 

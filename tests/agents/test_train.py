@@ -38,7 +38,7 @@ def same(left, right):
     return all(torch.equal(left[name], right[name]) for name in left)
 
 
-@pytest.mark.parametrize("agent", ["redq", "sac"])
+@pytest.mark.parametrize("agent", ["redq", pytest.param("sac", marks=pytest.mark.validity)])
 def test_a_resumed_run_is_the_run_that_was_interrupted(agent, tmp_path, monkeypatch):
     """Bit for bit: weights, record and log."""
     whole = train(agent, PENDULUM, tmp_path / "whole", **OFF)
