@@ -18,6 +18,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -223,7 +224,15 @@ def disk(place, size):
 
 
 def mount(*words):
-    subprocess.run(["mount", *map(str, words)], check=True, capture_output=True)
+    """Again and again for a while where a file is still being closed."""
+    deadline = time.monotonic() + 30
+    while True:
+        done = subprocess.run(["mount", *map(str, words)], capture_output=True, text=True)
+        if done.returncode == 0:
+            return
+        if time.monotonic() > deadline or "busy" not in done.stderr:
+            raise OSError(done.stderr.strip())
+        time.sleep(0.2)
 
 
 def can_mount(work):
@@ -232,7 +241,7 @@ def can_mount(work):
     try:
         with disk(work / "try", 1 << 16):
             return True
-    except (OSError, subprocess.CalledProcessError):
+    except (OSError, subprocess.CalledProcessError):  # of mounting, of unmounting
         return False
 
 
