@@ -172,7 +172,7 @@ def first_regression(
     settings = PRESETS[options.preset].regression
     if settings is None or seen.free is None:
         return None
-    exact = _exact(options)
+    exact = options.division.exact
     return regress(
         seen.free,
         seen.free_episode,
@@ -182,11 +182,6 @@ def first_regression(
         device="cpu" if exact else options.device,
         tick=tick,
     )
-
-
-def _exact(options: Options) -> bool:
-    """Whether a verifier repeats the regression."""
-    return options.division.kind == "recursive"
 
 
 class _Counter:
@@ -215,7 +210,7 @@ class _Work:
         posterior = len(links(self.data, options)) * preset.fit.steps
         if regression is None:
             return posterior
-        return posterior + regression.updates(_exact(options)) * len(self.seeds)
+        return posterior + regression.updates(options.division.exact) * len(self.seeds)
 
     def fit(self, seen: View, options: Options) -> list[Fitted]:
         """What each repetition was fitted to."""
@@ -252,7 +247,7 @@ class _Work:
         settings = PRESETS[options.preset].regression
         if settings is None or seen.free is None:
             return []
-        exact = _exact(options)
+        exact = options.division.exact
         found = []
         for seed in self.seeds:
             key = (

@@ -43,6 +43,11 @@ class Scheme:
         """Whether the predictor is fixed before the episodes of its bounds are looked at."""
         return self.kind in ("auto", "holdout")
 
+    @property
+    def exact(self) -> bool:
+        """Whether the first prior knows no validation episode, so that a verifier repeats it."""
+        return self.kind == "recursive"
+
     def sizes(self, episodes: int, pilot: int = 0) -> list[int]:
         """Episodes of each portion; in scheme auto, the pilot counts towards the first.
 

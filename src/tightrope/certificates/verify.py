@@ -96,7 +96,7 @@ def verify(
         seen = view(data, options)
         problems += _scaling_problems(chain.scaling, seen.scaling)
         # A regression on the first portion, which is free, is not repeated; see docs/formats.md.
-        exact = options.division.kind == "recursive"
+        exact = options.division.exact
         regressed = first_regression(data, seen, options, options.seed) if exact else None
         problems += _chain_problems(chain, data, seen, options, regressed)
         problems += _fit_problems(

@@ -131,7 +131,9 @@ class Scaling:
 
     def rows(self, *groups: Pairs) -> Rows:
         """Pairs, of one group after the other, as the rows that a fit takes."""
-        inputs = torch.empty(sum(map(len, groups)), self.features)
+        inputs = torch.empty(
+            sum(map(len, groups)), self.features, dtype=torch.float32, device="cpu"
+        )
         filled = 0
         for pairs in groups:
             for block in self.blocks(pairs.observations, pairs.step):

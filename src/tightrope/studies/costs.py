@@ -64,7 +64,7 @@ def certify_cost(environment: str, spec: Mapping[str, Any]) -> tuple[float, floa
         certificates += repetitions
         seconds += repetitions * _CERTIFICATE
         if preset.regression is not None:
-            exact = options.division.kind == "recursive"
+            exact = options.division.exact
             chain = (*shared, 0 if exact else sizes[0])
             if chain not in fitted:
                 seconds += repetitions * preset.regression.updates(exact) * _REGRESSION
