@@ -14,7 +14,7 @@ OBSERVATIONS = spaces.Box(-np.inf, np.inf, (5,), np.float32)
 ACTIONS = spaces.Box(-2.0, 3.0, (2,), np.float32)
 
 
-def ensemble(members=10, widths=(16, 12), seed=0, learned_norm=True):
+def ensemble(members=10, widths=(16, 12), seed=0, learned_norm=True, halved=False):
     torch.manual_seed(seed)
     critic = CriticEnsemble(
         OBSERVATIONS,
@@ -24,6 +24,7 @@ def ensemble(members=10, widths=(16, 12), seed=0, learned_norm=True):
         5,
         members,
         learned_norm,
+        halved,
     )
     if not learned_norm:
         return critic
@@ -98,6 +99,50 @@ def test_an_ensemble_gives_the_values_of_ten_separate_networks(learned_norm):
     torch.testing.assert_close(critic.values(observations, actions), torch.stack(expected))
     for value, own in zip(critic(observations, actions), expected, strict=True):  # as SB3 asks
         torch.testing.assert_close(value, own[:, None])
+
+
+def rounded(x):
+    """Float32 with the 8 significant bits of bfloat16, to nearest, without torch's own casts."""
+    mantissa, exponent = np.frexp(np.asarray(x, np.float64))
+    return np.ldexp(np.rint(mantissa * 2**8), exponent - 8)
+
+
+def test_bfloat16_rounds_what_hidden_layers_multiply_and_nothing_else():
+    critic = ensemble(members=3, learned_norm=False, halved=True)
+    observations, actions, _ = batch()
+    hidden = np.concatenate((observations, actions), axis=1)
+    for member in range(3):
+        weights = [layer.weight[member].detach().double().numpy() for layer in critic.layers]
+        biases = [layer.bias[member].detach().double().numpy() for layer in critic.layers]
+
+        def normed(x):
+            return (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5)
+
+        def both(x):
+            return np.concatenate((np.maximum(x, 0), np.maximum(-x, 0)), axis=1)
+
+        first = both(normed(hidden.astype(float) @ weights[0] + biases[0]))
+        second = rounded(rounded(first) @ rounded(weights[2])) + biases[2]
+        expected = (both(normed(second)) @ weights[4] + biases[4])[:, 0]
+        values = critic.values(observations, actions)[member].detach().numpy()
+        # a sum at the edge between two bfloat16 numbers may go to either: 2**-8 of one unit
+        np.testing.assert_allclose(values, expected, atol=3e-3, rtol=0)
+        exact = ensemble(members=3, learned_norm=False).values(observations, actions)[member]
+        assert np.abs(values - exact.detach().numpy()).max() > 1e-4
+
+
+def test_bfloat16_keeps_float32_weights_gradients_and_values():
+    critic = ensemble(learned_norm=False, halved=True)
+    observations, actions, goal = batch()
+    values = critic.values(observations, actions)
+    nn.functional.mse_loss(values, goal.expand(10, 7)).backward()
+    exact = ensemble(learned_norm=False)
+    nn.functional.mse_loss(exact.values(observations, actions), goal.expand(10, 7)).backward()
+    assert values.dtype == torch.float32
+    for layer, other in zip(critic.layers[::2], exact.layers[::2], strict=True):
+        assert layer.weight.dtype == layer.weight.grad.dtype == torch.float32
+        distance = (layer.weight.grad - other.weight.grad).norm() / other.weight.grad.norm()
+        assert 0 < distance < 0.02
 
 
 def test_norms_that_are_not_learned_stay_one_and_zero():

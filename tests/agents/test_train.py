@@ -20,6 +20,7 @@ from tightrope.agents import COLUMNS, TrainingInterruptedError, read_log, specif
 from tightrope.agents import train as train_function
 from tightrope.agents.checkpoint import load_checkpoint
 from tightrope.agents.experience import Experience
+from tightrope.agents.run import build
 from tightrope.environments import recipe
 from tightrope.errors import InputError
 from tightrope.policies import load_policy, load_record
@@ -161,6 +162,15 @@ def test_an_infinite_threshold_trains_resumes_and_is_on_record_as_json(tmp_path)
     for path in (tmp_path / "run" / "run.json", folders["final"] / "policy.json"):
         content = json.loads(path.read_text(), parse_constant=pytest.fail)
         assert content["settings"]["huber"] == "inf"
+
+
+def test_bfloat16_reaches_all_hidden_layers_of_the_critics(tmp_path):
+    folders = train("sac", PENDULUM, tmp_path / "run", **OFF, precision="bfloat16")
+    assert load_record(folders["final"] / "policy.json").settings["precision"] == "bfloat16"
+    model, _ = build(specify("redq", PENDULUM, precision="bfloat16", compile="never"))
+    for critic in (model.critic, model.critic_target):
+        assert all(layer.halved for layer in critic.layers[:-1:2])
+    load_policy(folders["final"] / "policy.zip", recipe(PENDULUM).make())
 
 
 def test_the_device_is_on_record_and_part_of_the_run(tmp_path, monkeypatch):
@@ -408,6 +418,7 @@ def test_stock_sb3_loads_the_zips_without_our_package(agent, tmp_path):
         ("redq", PENDULUM, {"warmup": -1}, "`warmup` must be among the numbers of at least 0"),
         ("redq", PENDULUM, {"actor_climbs": "all"}, "`actor_climbs` must be among minimum, mean"),
         ("redq", PENDULUM, {"learned_norm": 1}, "`learned_norm` must be True or False"),
+        ("sac", PENDULUM, {"precision": "half"}, "`precision` must be among float32, bfloat16"),
         ("redq", PENDULUM, {"critics": True}, "`critics` must be a number"),
         ("redq", PENDULUM, {"device": "gpu"}, "`device` must be auto, cpu, cuda or such as"),
         ("redq", PENDULUM, {"device": "cuda:99"}, "expected a GPU for `device` cuda:99"),

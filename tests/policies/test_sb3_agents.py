@@ -29,7 +29,7 @@ MARKS = {  # what tells the algorithms apart in SB3's data
 }
 KWARGS = {
     "SAC": {"net_arch": [8, 6], "n_critics": 2},
-    "REDQ": {"net_arch": [8, 6], "n_critics": 10, "critics": 10},
+    "REDQ": {"net_arch": [8, 6], "n_critics": 10, "critics": 10, "halved": True},
     "PPO": {"net_arch": [8, 6]},
 }
 OBSERVATIONS = np.random.default_rng(0).normal(0, 2, (64, 5)).astype(np.float32)

@@ -37,10 +37,19 @@ def hidden_layers(inputs: int, widths: Sequence[int], *, learned_norm: bool) -> 
 
 
 class EnsembleLinear(nn.Module):
-    """One linear layer per member, each initialised as torch.nn.Linear does it."""
+    """One linear layer per member, each initialised as torch.nn.Linear does it.
 
-    def __init__(self, members: int, inputs: int, outputs: int) -> None:
+    Args:
+        members: how many.
+        inputs: of each.
+        outputs: of each.
+        halved: batched products round what they multiply to bfloat16; weights, the inputs shared by
+            all members and a single output stay float32.
+    """
+
+    def __init__(self, members: int, inputs: int, outputs: int, *, halved: bool = False) -> None:
         super().__init__()
+        self.halved = halved
         limit = 1 / math.sqrt(inputs)
         self.weight = nn.Parameter(torch.empty(members, inputs, outputs).uniform_(-limit, limit))
         self.bias = nn.Parameter(torch.empty(members, 1, outputs).uniform_(-limit, limit))
@@ -58,6 +67,8 @@ class EnsembleLinear(nn.Module):
             return each + bias
         if weight.shape[-1] == 1:
             return (inputs * weight.transpose(1, 2)).sum(dim=-1, keepdim=True) + bias
+        if self.halved:
+            return torch.bmm(inputs.bfloat16(), weight.bfloat16()).float() + bias
         return torch.baddbmm(bias, inputs, weight)
 
 

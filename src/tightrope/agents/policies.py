@@ -48,13 +48,14 @@ class CriticEnsemble(BaseModel):
         features_dim: int,
         n_critics: int,
         learned_norm: bool = False,
+        halved: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(observation_space, action_space, features_extractor=features_extractor)
         inputs = features_dim + get_action_dim(action_space)
         layers: list[nn.Module] = []
         for width in net_arch:
-            layers.append(EnsembleLinear(n_critics, inputs, width))
+            layers.append(EnsembleLinear(n_critics, inputs, width, halved=halved))
             layers.append(EnsembleNorm(n_critics, width, learned_norm))
             inputs = 2 * width
         self.layers = nn.ModuleList([*layers, EnsembleLinear(n_critics, inputs, 1)])
@@ -105,11 +106,12 @@ class SACPolicy(StockSACPolicy):
         lr_schedule: Any,
         net_arch: list[int] | dict[str, list[int]] | None = None,
         learned_norm: bool = False,
+        halved: bool = False,
         **kwargs: Any,
     ) -> None:
         kwargs["optimizer_kwargs"] = {"fused": True, **(kwargs.get("optimizer_kwargs") or {})}
         arch = HIDDEN if net_arch is None else net_arch
-        self.learned_norm = learned_norm
+        self.learned_norm, self.halved = learned_norm, halved
         super().__init__(observation_space, action_space, lr_schedule, arch, **kwargs)
 
     def make_actor(self, features_extractor: BaseFeaturesExtractor | None = None) -> Actor:
@@ -120,7 +122,8 @@ class SACPolicy(StockSACPolicy):
     def make_critic(self, features_extractor: BaseFeaturesExtractor | None = None) -> Any:
         """The critics that SB3's constructor asks for, twice: the targets are made the same way."""
         kwargs = self._update_features_extractor(self.critic_kwargs, features_extractor)
-        return CriticEnsemble(**kwargs, learned_norm=self.learned_norm).to(self.device)
+        kwargs |= {"learned_norm": self.learned_norm, "halved": self.halved}
+        return CriticEnsemble(**kwargs).to(self.device)
 
 
 class LayeredExtractor(nn.Module):

@@ -188,7 +188,10 @@ def build(run: Run) -> tuple[BaseAlgorithm, Experience]:
             "learning_starts": chosen.warmup,
             "gradient_steps": chosen.replay_ratio,
         }
-        shared["policy_kwargs"]["learned_norm"] = chosen.learned_norm
+        shared["policy_kwargs"] |= {
+            "learned_norm": chosen.learned_norm,
+            "halved": chosen.precision == "bfloat16",
+        }
         own: dict[str, Any] = {"critics": 2, "subset": 2, "huber": math.inf}
         if isinstance(chosen, REDQSettings):
             own = {"critics": chosen.critics, "subset": chosen.subset, "huber": chosen.huber}

@@ -19,7 +19,7 @@ __all__ = ["OUR_MODULE", "NeedsTrustError", "policy_module", "rebuild"]
 _HARMLESS = {
     *("net_arch", "activation_fn", "use_sde", "log_std_init", "ortho_init", "n_critics"),
     *("share_features_extractor", "optimizer_class", "optimizer_kwargs", "normalize_images"),
-    *("critics", "learned_norm"),
+    *("critics", "learned_norm", "halved"),
 }
 OUR_MODULE = "tightrope.agents.policies"  # SACPolicy and PPOPolicy
 
