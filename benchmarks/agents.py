@@ -143,7 +143,7 @@ def sb3_updates(model: Any) -> Measure:
     return functools.partial(seconds_each, train)
 
 
-def ours(work: Work, *, compiled: bool) -> Measure:
+def ours(work: Work, *, compiled: bool, halved: bool = False) -> Measure:
     from tightrope.agents import REDQ, SACPolicy
     from tightrope.agents.replay import CompactReplayBuffer
     from tightrope.environments import recipe
@@ -152,7 +152,7 @@ def ours(work: Work, *, compiled: bool) -> Measure:
     warnings.filterwarnings("error", message="torch.compile failed")
     own: dict[str, Any] = {"critics": work.critics, "subset": work.subset, "compile": compiled}
     own["actor_climbs"] = "mean" if work.climbed > work.subset else "minimum"
-    own["policy_kwargs"] = {"learned_norm": work == EQUAL}
+    own["policy_kwargs"] = {"learned_norm": work == EQUAL, "halved": halved}
     own["replay_buffer_class"] = CompactReplayBuffer
     return sb3_updates(REDQ(SACPolicy, recipe(ENVIRONMENT).make(), **own, **SHARED))
 
@@ -397,8 +397,20 @@ SIDES = {
         "tightrope",
         work=PRESET,
     ),
+    "preset-halved": Side(
+        "the same with --precision bfloat16",
+        lambda: ours(PRESET, compiled=True, halved=True),
+        "tightrope",
+        work=PRESET,
+    ),
     "sac-compiled": Side(
         "tightrope SAC, compiled", lambda: ours(TWO, compiled=True), "tightrope", work=TWO
+    ),
+    "sac-halved": Side(
+        "the same with --precision bfloat16",
+        lambda: ours(TWO, compiled=True, halved=True),
+        "tightrope",
+        work=TWO,
     ),
     "sac-plain": Side("tightrope SAC", lambda: ours(TWO, compiled=False), "tightrope", work=TWO),
     "sac-sb3": Side("SB3 SAC", lambda: sb3_sac(TWO), "stable-baselines3", work=TWO),

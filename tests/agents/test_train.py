@@ -173,6 +173,13 @@ def test_bfloat16_reaches_all_hidden_layers_of_the_critics(tmp_path):
     load_policy(folders["final"] / "policy.zip", recipe(PENDULUM).make())
 
 
+def test_the_target_entropy_is_what_was_asked_for():
+    for asked, expected in (("auto", -1.0), (np.float32(-0.5), -0.5)):
+        run = specify("redq", PENDULUM, target_entropy=asked, compile="never")
+        assert build(run)[0].target_entropy == expected
+        assert json.loads(json.dumps(run.to_json()))["settings"]["target_entropy"] == asked
+
+
 def test_the_device_is_on_record_and_part_of_the_run(tmp_path, monkeypatch):
     train("sac", PENDULUM, tmp_path / "run", **OFF, device="cpu")
     assert json.loads((tmp_path / "run" / "run.json").read_text())["device"] == "cpu"
@@ -418,6 +425,8 @@ def test_stock_sb3_loads_the_zips_without_our_package(agent, tmp_path):
         ("redq", PENDULUM, {"warmup": -1}, "`warmup` must be among the numbers of at least 0"),
         ("redq", PENDULUM, {"actor_climbs": "all"}, "`actor_climbs` must be among minimum, mean"),
         ("redq", PENDULUM, {"learned_norm": 1}, "`learned_norm` must be True or False"),
+        ("redq", PENDULUM, {"target_entropy": None}, "`target_entropy` must be a number or auto"),
+        ("sac", PENDULUM, {"target_entropy": math.nan}, "`target_entropy` must be a number or"),
         ("sac", PENDULUM, {"precision": "half"}, "`precision` must be among float32, bfloat16"),
         ("redq", PENDULUM, {"critics": True}, "`critics` must be a number"),
         ("redq", PENDULUM, {"device": "gpu"}, "`device` must be auto, cpu, cuda or such as"),

@@ -187,6 +187,7 @@ def build(run: Run) -> tuple[BaseAlgorithm, Experience]:
             "replay_buffer_class": CompactReplayBuffer,
             "learning_starts": chosen.warmup,
             "gradient_steps": chosen.replay_ratio,
+            "target_entropy": chosen.target_entropy,
         }
         shared["policy_kwargs"] |= {
             "learned_norm": chosen.learned_norm,

@@ -7,8 +7,9 @@ their help, and part of the record of a run. Nothing here needs torch.
 import dataclasses
 import math
 from dataclasses import dataclass
+from numbers import Real
 from operator import index
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from tightrope.errors import InputError
 
@@ -51,8 +52,9 @@ class Settings:
             wanted = _wanted(name, kind, getattr(self, name))
             if wanted is not None:
                 raise InputError(f"`{name}` must be {wanted}, found {getattr(self, name)!r}")
-            if kind is int:  # NumPy's too
-                object.__setattr__(self, name, int(getattr(self, name)))
+            if isinstance(getattr(self, name), Real) and kind is not bool:  # NumPy's too
+                plain = int if kind is int else float
+                object.__setattr__(self, name, plain(getattr(self, name)))
         object.__setattr__(self, "hidden", tuple(map(int, self.hidden)))
 
     def to_json(self) -> dict[str, Any]:
@@ -74,6 +76,8 @@ class SACSettings(Settings):
     """Steps with random actions before the first update."""
     replay_ratio: int = 1
     """Updates per environment step."""
+    target_entropy: float | Literal["auto"] = "auto"
+    """Entropy in nats that the temperature steers to; auto: minus the number of actions."""
     learned_norm: bool = False
     """Whether layer norm has a scale and a shift that are learned, instead of 1 and 0."""
     precision: Literal["float32", "bfloat16"] = "float32"
@@ -155,6 +159,10 @@ def _wanted(name: str, kind: Any, value: Any) -> str | None:
         return None if isinstance(value, bool) else "True or False"
     if get_origin(kind) is Literal:
         return None if value in get_args(kind) else f"among {', '.join(get_args(kind))}"
+    if get_origin(kind) is Union:
+        words = [word for part in get_args(kind) for word in get_args(part)]
+        finite = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+        return None if value in words or finite else f"a number or {', '.join(words)}"
     if get_origin(kind) is tuple:
         several = isinstance(value, tuple | list) and len(value) > 0
         fine = several and all(is_whole(width) and width >= 1 for width in value)
