@@ -1,4 +1,7 @@
-"""Learning curves on Hopper-v4 from the logs beside this file: python results/agents/plot.py."""
+"""Learning curves from the logs beside this file: python results/agents/plot.py.
+
+A curve is the mean over its seeds of evaluations at the same steps; each seed is a thin line.
+"""
 
 from pathlib import Path
 
@@ -6,38 +9,63 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+import numpy as np
 
 from tightrope.agents import read_log
 
 HERE = Path(__file__).parent
-COLOURS = {"redq": "#0072B2", "sac": "#D55E00", "ppo": "#009E73"}  # colour-blind safe
-CONTROLS = {
-    "redq": {"redq-square": "redq, squared loss"},
-    "sac": {"sac-fast": "sac, learning rate 1e-3"},
+BLUE, ORANGE, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"  # colour-blind safe
+# Panels, their curves, and the logs of each.
+PANELS = {
+    "REDQ, Hopper-v4: return": {
+        "squared loss": (BLUE, "hopper-square-*.csv"),
+        "Huber's loss": (ORANGE, "hopper-huber-*.csv"),
+        "Tianshou's REDQ, squared loss": (PINK, "tianshou.csv"),
+    },
+    "REDQ, Hopper-v4: value - discounted return": {
+        "squared loss": (BLUE, "hopper-square-*.csv"),
+        "Huber's loss": (ORANGE, "hopper-huber-*.csv"),
+    },
+    "REDQ, HalfCheetah-v4: return": {
+        "squared loss": (BLUE, "cheetah-square-*.csv"),
+        "Huber's loss": (ORANGE, "cheetah-huber-*.csv"),
+    },
+    "SAC, Hopper-v4: return": {"learning rate 3e-4": (GREEN, "sac.csv")},
+    "PPO, Hopper-v4: return": {"defaults": (GREEN, "ppo.csv")},
 }
 
 
-def draw(axes, agent):
-    """Evaluations of a run and of its controls."""
-    rows = [row for row in read_log(HERE / f"{agent}.csv") if "eval_return" in row]
-    steps = [row["step"] / 1000 for row in rows]
-    returns = [row["eval_return"] for row in rows]
-    axes.plot(steps, returns, color=COLOURS[agent], label=f"{agent}, one seed")
-    for control, words in CONTROLS.get(agent, {}).items():
-        rows = [row for row in read_log(HERE / f"{control}.csv") if "eval_return" in row]
-        at, values = zip(*((row["step"] / 1000, row["eval_return"]) for row in rows), strict=True)
-        axes.plot(at, values, color=COLOURS[agent], linestyle=":", label=words)
-    axes.set(title=agent.upper(), xlabel="thousand steps")
-    axes.legend(frameon=False, fontsize=8, loc="upper left")
+def evaluations(path, overestimation):
+    """Thousands of steps and what is drawn, of the rows with an evaluation after the warm-up."""
+    rows = [row for row in read_log(path) if "eval_return" in row and row["step"] > 10_000]
+    if overestimation:
+        rows = [row for row in rows if "eval_value" in row]
+        return {row["step"] / 1000: row["eval_value"] - row["eval_discounted"] for row in rows}
+    return {row["step"] / 1000: row["eval_return"] for row in rows}
+
+
+def draw(axes, title, curves):
+    """One panel."""
+    for label, (colour, pattern) in curves.items():
+        seeds = [evaluations(path, "value" in title) for path in sorted(HERE.glob(pattern))]
+        for seed in seeds:
+            axes.plot(seed.keys(), seed.values(), color=colour, linewidth=0.6, alpha=0.6)
+        common = sorted(set.intersection(*map(set, seeds)))
+        means = [np.mean([seed[step] for seed in seeds]) for step in common]
+        count = f"{len(seeds)} seeds" if len(seeds) > 1 else "one seed"
+        axes.plot(common, means, color=colour, label=f"{label}, {count}")
+    axes.set_title(title, fontsize=9)
+    axes.set_xlabel("thousand steps")
+    axes.legend(frameon=False, fontsize=7, loc="upper left")
 
 
 def main():
-    """Draw all three."""
-    figure, panels = plt.subplots(1, 3, figsize=(11, 3.2), sharey=True, layout="constrained")
-    for axes, agent in zip(panels, COLOURS, strict=True):
-        draw(axes, agent)
-    panels[0].set_ylabel("undiscounted return, Hopper-v4")
-    figure.savefig(HERE / "curves.png", dpi=130)
+    """Draw all panels."""
+    figure, panels = plt.subplots(2, 3, figsize=(12, 6), layout="constrained")
+    panels[1, 2].axis("off")
+    for axes, (title, curves) in zip(panels.flat, PANELS.items(), strict=False):
+        draw(axes, title, curves)
+    figure.savefig(HERE / "curves.png", dpi=110)
 
 
 if __name__ == "__main__":
