@@ -145,6 +145,30 @@ def test_bfloat16_keeps_float32_weights_gradients_and_values():
         assert 0 < distance < 0.02
 
 
+def test_scaled_observations_are_those_of_a_policy_that_is_shown_scaled_ones():
+    """Of all three networks; the feature that never varies keeps its unit."""
+    plain, scaled = (
+        SACPolicy(OBSERVATIONS, ACTIONS, lambda _: 3e-4, net_arch=[16, 12], n_critics=3, scaled=way)
+        for way in (False, True)
+    )
+    missing = scaled.load_state_dict(plain.state_dict(), strict=False).missing_keys
+    assert len(missing) == 6  # a mean and a deviation each
+    rng = np.random.default_rng(0)
+    seen = rng.normal([5, 0, 0, -3, 7], [9, 1e-2, 1, 2, 0], (1000, 5)).astype(np.float32)
+    for policy in (plain, scaled):
+        policy.scale_by(seen)  # nothing, for the plain one
+    deviation = seen.std(axis=0, dtype=np.float64)
+    deviation[4] = 1
+    shown = torch.as_tensor((seen - seen.mean(axis=0, dtype=np.float64)) / deviation).float()
+    observations, actions = torch.as_tensor(seen), torch.rand(1000, 2) * 2 - 1
+    for name in ("critic", "critic_target"):
+        ours, theirs = getattr(scaled, name), getattr(plain, name)
+        expected = theirs.values(shown, actions)
+        torch.testing.assert_close(ours.values(observations, actions), expected, atol=1e-4, rtol=0)
+    mean, expected = scaled.actor(observations, True), plain.actor(shown, True)
+    torch.testing.assert_close(mean, expected, atol=1e-4, rtol=0)
+
+
 def test_norms_that_are_not_learned_stay_one_and_zero():
     critic = ensemble(learned_norm=False)
     policy = SACPolicy(OBSERVATIONS, ACTIONS, lambda _: 3e-2, learned_norm=False)

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 from interruptions import interrupt_at
+from stable_baselines3.common.logger import Logger
 
 from tightrope.agents import COLUMNS, TrainingInterruptedError, read_log, specify, train
 from tightrope.agents import train as train_function
@@ -28,6 +29,7 @@ from tightrope.policies import load_policy, load_record
 SMALL = {"hidden": (8, 8), "batch": 16, "evaluation_episodes": 1, "evaluate_every": 250}
 OFF = {**SMALL, "warmup": 40, "steps": 500, "levels": (300, 400, 900), "checkpoint_every": 100}
 PENDULUM = "Pendulum-v1"  # episodes of 200 steps
+KEPT = ("hidden", "batch", "warmup", "steps")
 
 
 def weights(folder):
@@ -171,6 +173,36 @@ def test_bfloat16_reaches_all_hidden_layers_of_the_critics(tmp_path):
     for critic in (model.critic, model.critic_target):
         assert all(layer.halved for layer in critic.layers[:-1:2])
     load_policy(folders["final"] / "policy.zip", recipe(PENDULUM).make())
+
+
+def test_observations_are_scaled_by_the_moments_of_the_warm_up(tmp_path):
+    """As the run itself records them in its replay buffer; with nothing but them."""
+    run = specify("redq", PENDULUM, compile="never", **{k: v for k, v in OFF.items() if k in KEPT})
+    model, _ = build(run)
+    model.set_logger(Logger(None, []))
+    model.learn(41, log_interval=None)
+    seen = model.replay_buffer.observations[:41, 0].astype(np.float64)
+    for network in (model.actor, model.critic, model.critic_target):
+        np.testing.assert_allclose(network.features_extractor.mean, seen.mean(axis=0), rtol=1e-5)
+        np.testing.assert_allclose(
+            network.features_extractor.deviation, seen.std(axis=0), rtol=1e-5
+        )
+    model.learn(50, log_interval=None, reset_num_timesteps=False)
+    np.testing.assert_allclose(model.actor.features_extractor.mean, seen.mean(axis=0), rtol=1e-5)
+
+
+def test_a_scaled_policy_leaves_with_its_scaling(tmp_path):
+    folder = train("sac", PENDULUM, tmp_path / "run", **OFF)["final"]
+    env = recipe(PENDULUM).make()
+    kept = weights(folder)
+    mean = kept["actor.features_extractor.mean"].double().numpy()
+    assert np.abs(mean).max() > 0
+    for name in ("policy.zip", "policy.safetensors"):
+        frozen = load_policy(folder / name, env)
+        np.testing.assert_array_equal(frozen.normalizer.mean, mean)
+        assert np.isinf(frozen.normalizer.clip)
+    plain = train("sac", PENDULUM, tmp_path / "plain", **OFF, scaled_observations=False)["final"]
+    assert load_policy(plain / "policy.safetensors", env).normalizer is None
 
 
 def test_the_target_entropy_is_what_was_asked_for():

@@ -9,8 +9,9 @@ from typing import Any, cast
 
 import torch
 from gymnasium import spaces
+from numpy.typing import NDArray
 from stable_baselines3.common.policies import ActorCriticPolicy, BaseModel
-from stable_baselines3.common.preprocessing import get_action_dim
+from stable_baselines3.common.preprocessing import get_action_dim, get_flattened_obs_dim
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.sac.policies import Actor
 from stable_baselines3.sac.policies import SACPolicy as StockSACPolicy
@@ -18,9 +19,29 @@ from torch import Tensor, nn
 
 from tightrope.agents.networks import CReLU, EnsembleLinear, EnsembleNorm, hidden_layers
 
-__all__ = ["CriticEnsemble", "PPOPolicy", "SACPolicy"]
+__all__ = ["CriticEnsemble", "PPOPolicy", "SACPolicy", "ScaledObservations"]
 
 HIDDEN = [256, 256]
+
+
+class ScaledObservations(BaseFeaturesExtractor):
+    """Observations less a mean, over a deviation: given once, never learned.
+
+    A layer norm after the first layer divides by what varies most there. MuJoCo's velocities vary
+    20 to 80 times as much as the angles and the height that decide over a fall.
+    """
+
+    mean: Tensor
+    deviation: Tensor
+
+    def __init__(self, observation_space: spaces.Space) -> None:
+        super().__init__(observation_space, get_flattened_obs_dim(observation_space))
+        self.register_buffer("mean", torch.zeros(self.features_dim))
+        self.register_buffer("deviation", torch.ones(self.features_dim))
+
+    def forward(self, observations: Tensor) -> Tensor:
+        """(batch, …) to (batch, features)."""
+        return (observations.flatten(1) - self.mean) / self.deviation
 
 
 class LayeredActor(Actor):
@@ -63,9 +84,7 @@ class CriticEnsemble(BaseModel):
 
     def forward(self, observations: Tensor, actions: Tensor) -> tuple[Tensor, ...]:
         """Action values of each member, (batch, 1), as SB3's own SAC expects them."""
-        assert self.features_extractor is not None  # given to the constructor
-        features = self.extract_features(observations, self.features_extractor)
-        return tuple(value.unsqueeze(1) for value in self.values(features, actions))
+        return tuple(value.unsqueeze(1) for value in self.values(observations, actions))
 
     def values(
         self,
@@ -78,12 +97,14 @@ class CriticEnsemble(BaseModel):
         """Action values of all members, or of those drawn: (members, batch).
 
         Args:
-            observations: (batch, features).
+            observations: (batch, …).
             actions: (batch, actions), in [-1, 1].
             members: indices of the members to evaluate.
             frozen: no gradient for the critics' weights, only for the inputs.
         """
-        hidden = torch.cat((observations, actions), dim=1)  # (batch, inputs)
+        assert self.features_extractor is not None  # given to the constructor
+        features = self.extract_features(observations, self.features_extractor)
+        hidden = torch.cat((features, actions), dim=1)  # (batch, inputs)
         for layer in self.layers:
             weight, bias = cast(Tensor, layer.weight), cast(Tensor, layer.bias)
             if frozen:
@@ -107,12 +128,27 @@ class SACPolicy(StockSACPolicy):
         net_arch: list[int] | dict[str, list[int]] | None = None,
         learned_norm: bool = False,
         halved: bool = False,
+        scaled: bool = False,
         **kwargs: Any,
     ) -> None:
+        if scaled:
+            kwargs["features_extractor_class"] = ScaledObservations
         kwargs["optimizer_kwargs"] = {"fused": True, **(kwargs.get("optimizer_kwargs") or {})}
         arch = HIDDEN if net_arch is None else net_arch
         self.learned_norm, self.halved = learned_norm, halved
         super().__init__(observation_space, action_space, lr_schedule, arch, **kwargs)
+
+    def scale_by(self, observations: NDArray[Any]) -> None:
+        """Scale by the moments of these, (rows, …), from now on; what never varies is left."""
+        if self.features_extractor_class is not ScaledObservations:
+            return
+        rows = torch.as_tensor(observations).flatten(1).double()
+        deviation = rows.std(dim=0, correction=0)
+        deviation[deviation < 1e-6] = 1
+        for network in (self.actor, self.critic, self.critic_target):
+            extractor = cast(ScaledObservations, network.features_extractor)
+            extractor.mean.copy_(rows.mean(dim=0))
+            extractor.deviation.copy_(deviation)
 
     def make_actor(self, features_extractor: BaseFeaturesExtractor | None = None) -> Actor:
         """The actor that SB3's constructor asks for."""

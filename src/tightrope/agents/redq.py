@@ -40,6 +40,7 @@ class REDQ(SAC):
     """
 
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"MlpPolicy": SACPolicy}
+    policy: SACPolicy
     critic: CriticEnsemble  # type: ignore[assignment]
     critic_target: CriticEnsemble  # type: ignore[assignment]
 
@@ -79,6 +80,10 @@ class REDQ(SAC):
     def train(self, gradient_steps: int, batch_size: int = 64) -> None:
         """Update critics, actor, temperature and targets `gradient_steps` times."""
         self.policy.set_training_mode(True)
+        if self._n_updates == 0:
+            assert self.replay_buffer is not None  # for the type checker
+            warmup = self.replay_buffer.observations[: self.replay_buffer.size()]
+            self.policy.scale_by(warmup.reshape(len(warmup) * self.n_envs, -1))
         optimizers: list[torch.optim.Optimizer] = [self.actor.optimizer, self.critic.optimizer]
         if self.ent_coef_optimizer is not None:
             optimizers.append(self.ent_coef_optimizer)

@@ -192,6 +192,7 @@ def build(run: Run) -> tuple[BaseAlgorithm, Experience]:
         shared["policy_kwargs"] |= {
             "learned_norm": chosen.learned_norm,
             "halved": chosen.precision == "bfloat16",
+            "scaled": chosen.scaled_observations,
         }
         own: dict[str, Any] = {"critics": 2, "subset": 2, "huber": math.inf}
         if isinstance(chosen, REDQSettings):

@@ -80,6 +80,8 @@ class SACSettings(Settings):
     """Entropy in nats that the temperature steers to; auto: minus the number of actions."""
     learned_norm: bool = False
     """Whether layer norm has a scale and a shift that are learned, instead of 1 and 0."""
+    scaled_observations: bool = True
+    """Whether networks see observations scaled by mean and deviation of the warm-up's."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """Of the critics' large matrix products; bfloat16 is faster where the processor has it."""
 

@@ -19,9 +19,10 @@ __all__ = ["OUR_MODULE", "NeedsTrustError", "policy_module", "rebuild"]
 _HARMLESS = {
     *("net_arch", "activation_fn", "use_sde", "log_std_init", "ortho_init", "n_critics"),
     *("share_features_extractor", "optimizer_class", "optimizer_kwargs", "normalize_images"),
-    *("critics", "learned_norm", "halved"),
+    *("critics", "learned_norm", "halved", "scaled"),
 }
 OUR_MODULE = "tightrope.agents.policies"  # SACPolicy and PPOPolicy
+_OUR_SCALING = ("actor.features_extractor.mean", "actor.features_extractor.deviation")
 
 
 class NeedsTrustError(InputError):
@@ -68,6 +69,8 @@ def rebuild(
         weights = tuple(np.ascontiguousarray(state[f"{name}.weight"].T) for name in layers)
         biases = tuple(state[f"{name}.bias"] for name in layers)
         scales = tuple((state[f"{name}.weight"], state[f"{name}.bias"]) for name in norms)
+        if ours and _OUR_SCALING[0] in state:
+            normalizer = _own_scaling(path, state, normalizer)
     except KeyError as error:
         raise InputError(f"expected the weights {error} in {path.name}, found none") from None
     low, high = _bounds(path, env, head, len(biases[-1]))
@@ -86,6 +89,17 @@ def rebuild(
         log_std=log_std if sample else None,
         norms=scales,
     )
+
+
+def _own_scaling(path: Path, state: dict[str, Any], other: Normalizer | None) -> Normalizer:
+    """By the mean and deviation that the policy was trained with."""
+    if other is not None:
+        raise InputError(f"expected no `normalize` for {path.name}: it scales observations itself")
+    mean, deviation = (np.asarray(state[name], np.float64) for name in _OUR_SCALING)
+    try:
+        return Normalizer.of(mean, deviation**2, 0.0, np.inf, "its warm-up")
+    except ValueError as error:
+        raise InputError(f"cannot read the scaling in {path.name}: {error}") from None
 
 
 def policy_module(data: dict[str, Any]) -> str:
@@ -123,7 +137,8 @@ def _actor(
     extractors = ("features_extractor", "actor.features", "q_net.features")
     # Critics take no part in acting; those of REDQ are one ensemble of three-dimensional tensors.
     idle = ("critic.", "critic_target.", "q_net_target.")
-    acting = [name for name in state if not name.startswith(idle)]
+    known = _OUR_SCALING if ours else ()
+    acting = [name for name in state if not name.startswith(idle) and name not in known]
     if any(name.startswith(extractors) or np.ndim(state[name]) > 2 for name in acting):
         raise NeedsTrustError(path, "it has a learned feature extractor")
     if "actor.mu.weight" in state:  # SAC
