@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +22,8 @@ from tightrope.posteriors import Scaling, range_from_training
 from tightrope.rollouts import collect, join
 from tightrope.studies.graph import build_graph
 from tightrope.studies.run import describe, run_study
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -132,6 +135,21 @@ def test_a_folder_of_something_else_is_refused(small, finished, tmp_path, conten
     if content == "study":
         with pytest.raises(InputError, match="found another `seed`"):
             run_study(small(seed=5), out, engine=Inline)
+
+
+def test_the_kept_trainings_are_those_that_the_small_study_asks_for(tmp_path):
+    """And a run that does not say a setting is none of them: its default was another."""
+    from tightrope.studies import folder
+    from tightrope.studies.spec import load_study
+
+    graph = build_graph(load_study(ROOT / "studies/mini.toml"), ROOT / "studies")
+    runs = [folder._run(path) for path in (ROOT / "results/mini/trained").glob("*/run.json")]
+    assert {folder._key(job.spec) for job in graph.of("train")} == set(map(folder._key, runs))
+    shutil.copytree(ROOT / "results/mini/trained/redq-hopper-0", tmp_path / "run")
+    content = json.loads((tmp_path / "run/run.json").read_text())
+    del content["settings"]["scaled_observations"]
+    (tmp_path / "run/run.json").write_text(json.dumps(content))
+    assert folder._run(tmp_path / "run/run.json") is None
 
 
 def test_trainings_that_were_run_before_are_taken_over(tmp_path, monkeypatch, trained):

@@ -50,7 +50,7 @@ class REDQ(SAC):
         env: Any,
         critics: int = 10,
         subset: int = 2,
-        huber: float = 1.0,
+        huber: float = math.inf,
         actor_climbs: ActorClimbs = "minimum",
         compile: bool = False,  # noqa: A002
         buffer_size: int = 100_000,

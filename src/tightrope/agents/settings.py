@@ -1,4 +1,6 @@
-"""Hyperparameters: one frozen record per agent, whose defaults are the paper's.
+"""Hyperparameters: one frozen record per agent, whose defaults are the paper's but for two.
+
+The squared loss of REDQ's critics, and scaled observations: why is in docs/agents.md.
 
 The fields are the arguments of :func:`tightrope.agents.train`, the options of the command with
 their help, and part of the record of a run. Nothing here needs torch.
@@ -88,15 +90,15 @@ class SACSettings(Settings):
 
 @dataclass(frozen=True)
 class REDQSettings(SACSettings):
-    """SAC with an ensemble of critics, Huber loss and randomised targets."""
+    """SAC with an ensemble of critics and randomised targets."""
 
     buffer: int = 100_000
     critics: int = 10
     """Size of the ensemble."""
     subset: int = 2
     """Target critics drawn for each update; the minimum of their values enters the target."""
-    huber: float = 1.0
-    """Error beyond which the critics' loss is linear instead of square; inf: square everywhere."""
+    huber: float = math.inf
+    """Error beyond which the critics' loss is linear instead of square; the paper's is 1."""
     actor_climbs: Literal["minimum", "mean"] = "minimum"
     """What the actor maximises: the minimum of as many critics, drawn anew, or the mean of all."""
 

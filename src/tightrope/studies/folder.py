@@ -225,18 +225,21 @@ def _copy(source: Path, spec: Any, needs: Any, out: Path) -> None:
 
 
 def _run(path: Path) -> dict[str, Any] | None:
-    """A run as the specification of a training, if it is finished at all levels."""
+    """A run as the specification of a training, if it is finished at all levels and as of today."""
     try:
         run = json.loads(path.read_text())
         levels = run["levels"]
         if not all((path.parent / name / "policy.json").is_file() for name in levels):
             return None
+        chosen = settings(run["agent"], plain_settings(run["settings"])).to_json()
+        if set(chosen) != set(run["settings"]):
+            return None  # of a version with other settings: their defaults may be others today
         return {
             "agent": run["agent"],
             "environment": run["environment"]["id"],
             "levels": list(levels.values()),
             "seed": run["seed"],
-            "settings": settings(run["agent"], plain_settings(run["settings"])).to_json(),
+            "settings": chosen,
         }
     except (ValueError, KeyError, TypeError, AttributeError):
         raise InputError(f"expected a training's run.json, found {str(path)!r}") from None
