@@ -17,20 +17,25 @@ HERE = Path(__file__).parent
 BLUE, ORANGE, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"  # colour-blind safe
 # Panels, their curves, and the logs of each.
 PANELS = {
-    "REDQ, Hopper-v4: return": {
-        "squared loss": (BLUE, "hopper-square-*.csv"),
-        "Huber's loss": (ORANGE, "hopper-huber-*.csv"),
-        "Tianshou's REDQ, squared loss": (PINK, "tianshou.csv"),
+    "REDQ, Hopper-v4, squared loss: return": {
+        "scaled observations": (BLUE, "hopper-scaled-*.csv"),
+        "plain observations": (ORANGE, "hopper-plain-1.csv"),
+        "plain, target entropy -1": (PINK, "hopper-entropy-1.csv"),
     },
     "REDQ, Hopper-v4: value - discounted return": {
-        "squared loss": (BLUE, "hopper-square-*.csv"),
-        "Huber's loss": (ORANGE, "hopper-huber-*.csv"),
+        "scaled, squared loss": (BLUE, "hopper-scaled-*.csv"),
+        "plain, squared loss": (ORANGE, "hopper-plain-1.csv"),
+        "plain, Huber's loss": (GREEN, "redq-minimum.csv"),
     },
-    "REDQ, HalfCheetah-v4: return": {
-        "squared loss": (BLUE, "cheetah-square-*.csv"),
-        "Huber's loss": (ORANGE, "cheetah-huber-*.csv"),
+    "REDQ, HalfCheetah-v4, squared loss: return": {
+        "scaled observations": (BLUE, "cheetah-scaled-0.csv"),
+        "plain observations": (ORANGE, "redq-cheetah-square.csv"),
     },
-    "SAC, Hopper-v4: return": {"learning rate 3e-4": (GREEN, "sac.csv")},
+    "SAC, Hopper-v4: return": {
+        "scaled observations, seed 1": (BLUE, "sac-scaled.csv"),
+        "plain observations, seed 1": (ORANGE, "sac-plain.csv"),
+        "plain, learned norms, seed 0": (GREEN, "sac.csv"),
+    },
     "PPO, Hopper-v4: return": {"defaults": (GREEN, "ppo.csv")},
 }
 
@@ -52,8 +57,8 @@ def draw(axes, title, curves):
             axes.plot(seed.keys(), seed.values(), color=colour, linewidth=0.6, alpha=0.6)
         common = sorted(set.intersection(*map(set, seeds)))
         means = [np.mean([seed[step] for seed in seeds]) for step in common]
-        count = f"{len(seeds)} seeds" if len(seeds) > 1 else "one seed"
-        axes.plot(common, means, color=colour, label=f"{label}, {count}")
+        count = f", mean of {len(seeds)} seeds" if len(seeds) > 1 else ""
+        axes.plot(common, means, color=colour, label=label + count)
     axes.set_title(title, fontsize=9)
     axes.set_xlabel("thousand steps")
     axes.legend(frameon=False, fontsize=7, loc="upper left")
