@@ -146,6 +146,48 @@ def test_a_rebuilt_agent_is_its_torch_network(algorithm, env, tmp_path):
     assert f"({algorithm})" in policy.name
 
 
+MEAN = np.array([5, 0, -1, 100, 0.5], np.float32)
+DEVIATION = np.array([2, 0.01, 1, 30, 0.3], np.float32)
+
+
+def scaled(algorithm, mean=MEAN, deviation=DEVIATION):
+    """Weights with a scaling of observations, as our agents learn them; None leaves one out."""
+    state = build(algorithm).state_dict()
+    for name, values in (("mean", mean), ("deviation", deviation)):
+        if values is not None:
+            state[f"actor.features_extractor.{name}"] = torch.as_tensor(values)
+            state[f"critic.features_extractor.{name}"] = torch.as_tensor(values)
+    return state
+
+
+@pytest.mark.parametrize("algorithm", ["SAC", "REDQ"])
+def test_an_agent_that_scales_observations_is_its_network_at_scaled_ones(algorithm, tmp_path):
+    path = write(tmp_path / "policy.zip", algorithm, scaled(algorithm))
+    observations = MEAN + DEVIATION * OBSERVATIONS
+    expected = build(algorithm)(torch.from_numpy(OBSERVATIONS)).detach().numpy()
+    found = load_policy(path, environment()).act(observations, NO_NOISE)
+    np.testing.assert_allclose(found, expected, atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("mean", "deviation", "words"),
+    [
+        (None, DEVIATION, r"expected the weights 'actor\.features_extractor\.mean'"),
+        (MEAN, None, r"expected the weights 'actor\.features_extractor\.deviation'"),
+        (MEAN[:1], DEVIATION[:1], "expected means and deviations of 5 features"),
+        (MEAN, np.float32(1), "expected means and deviations of 5 features"),
+        (MEAN, 0 * DEVIATION, "expected finite means and positive variances"),
+        (MEAN, -DEVIATION, "expected finite means and positive variances"),
+        (np.nan * MEAN, DEVIATION, "expected finite means and positive variances"),
+        (MEAN, np.inf * DEVIATION, "expected finite means and positive variances"),
+    ],
+)
+def test_a_scaling_that_is_none_is_refused(mean, deviation, words, tmp_path):
+    path = write(tmp_path / "policy.zip", "SAC", scaled("SAC", mean, deviation))
+    with pytest.raises(InputError, match=words):
+        load_policy(path, environment())
+
+
 def test_a_sampled_agent_has_the_spread_of_its_network(tmp_path):
     """With noise z the action before squashing is mean + exp(log_std) z, log_std in [-20, 2]."""
     module = build("REDQ")

@@ -69,8 +69,8 @@ def rebuild(
         weights = tuple(np.ascontiguousarray(state[f"{name}.weight"].T) for name in layers)
         biases = tuple(state[f"{name}.bias"] for name in layers)
         scales = tuple((state[f"{name}.weight"], state[f"{name}.bias"]) for name in norms)
-        if ours and _OUR_SCALING[0] in state:
-            normalizer = _own_scaling(path, state, normalizer)
+        if ours and any(name in state for name in _OUR_SCALING):
+            normalizer = _own_scaling(path, state, len(weights[0]), normalizer)
     except KeyError as error:
         raise InputError(f"expected the weights {error} in {path.name}, found none") from None
     low, high = _bounds(path, env, head, len(biases[-1]))
@@ -91,13 +91,21 @@ def rebuild(
     )
 
 
-def _own_scaling(path: Path, state: dict[str, Any], other: Normalizer | None) -> Normalizer:
+def _own_scaling(
+    path: Path, state: dict[str, Any], features: int, other: Normalizer | None
+) -> Normalizer:
     """By the mean and deviation that the policy was trained with."""
     if other is not None:
         raise InputError(f"expected no `normalize` for {path.name}: it scales observations itself")
     mean, deviation = (np.asarray(state[name], np.float64) for name in _OUR_SCALING)
+    if not (mean.shape == deviation.shape == (features,)):
+        raise InputError(
+            f"expected means and deviations of {features} features in {path.name}, found "
+            f"{mean.shape} and {deviation.shape}"
+        )
     try:
-        return Normalizer.of(mean, deviation**2, 0.0, np.inf, "its warm-up")
+        variance = np.where(deviation > 0, deviation**2, 0.0)  # none is refused
+        return Normalizer.of(mean, variance, 0.0, np.inf, "its warm-up")
     except ValueError as error:
         raise InputError(f"cannot read the scaling in {path.name}: {error}") from None
 
