@@ -26,6 +26,7 @@ import contextlib
 import functools
 import importlib.metadata
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -151,8 +152,13 @@ def ours(work: Work, *, compiled: bool, halved: bool = False) -> Measure:
     # otherwise it would go on without, and we would call plain what we call compiled
     warnings.filterwarnings("error", message="torch.compile failed")
     own: dict[str, Any] = {"critics": work.critics, "subset": work.subset, "compile": compiled}
+    own["huber"] = 1.0 if work == EQUAL else math.inf
     own["actor_climbs"] = "mean" if work.climbed > work.subset else "minimum"
-    own["policy_kwargs"] = {"learned_norm": work == EQUAL, "halved": halved}
+    own["policy_kwargs"] = {
+        "learned_norm": work == EQUAL,
+        "halved": halved,
+        "scaled": work != EQUAL,
+    }
     own["replay_buffer_class"] = CompactReplayBuffer
     return sb3_updates(REDQ(SACPolicy, recipe(ENVIRONMENT).make(), **own, **SHARED))
 

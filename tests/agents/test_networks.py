@@ -146,7 +146,7 @@ def test_bfloat16_keeps_float32_weights_gradients_and_values():
 
 
 def test_scaled_observations_are_those_of_a_policy_that_is_shown_scaled_ones():
-    """Of all three networks; the feature that never varies keeps its unit."""
+    """Of all three networks; what never varies is left, what hardly does is magnified by 100."""
     plain, scaled = (
         SACPolicy(OBSERVATIONS, ACTIONS, lambda _: 3e-4, net_arch=[16, 12], n_critics=3, scaled=way)
         for way in (False, True)
@@ -154,11 +154,11 @@ def test_scaled_observations_are_those_of_a_policy_that_is_shown_scaled_ones():
     missing = scaled.load_state_dict(plain.state_dict(), strict=False).missing_keys
     assert len(missing) == 6  # a mean and a deviation each
     rng = np.random.default_rng(0)
-    seen = rng.normal([5, 0, 0, -3, 7], [9, 1e-2, 1, 2, 0], (1000, 5)).astype(np.float32)
+    seen = rng.normal([5, 0, 0, -3, 7], [9, 0.05, 1e-4, 2, 0], (1000, 5)).astype(np.float32)
     for policy in (plain, scaled):
         policy.scale_by(seen)  # nothing, for the plain one
     deviation = seen.std(axis=0, dtype=np.float64)
-    deviation[4] = 1
+    deviation[2:5:2] = 0.01, 1
     shown = torch.as_tensor((seen - seen.mean(axis=0, dtype=np.float64)) / deviation).float()
     observations, actions = torch.as_tensor(seen), torch.rand(1000, 2) * 2 - 1
     for name in ("critic", "critic_target"):
@@ -167,6 +167,8 @@ def test_scaled_observations_are_those_of_a_policy_that_is_shown_scaled_ones():
         torch.testing.assert_close(ours.values(observations, actions), expected, atol=1e-4, rtol=0)
     mean, expected = scaled.actor(observations, True), plain.actor(shown, True)
     torch.testing.assert_close(mean, expected, atol=1e-4, rtol=0)
+    scaled.scale_by(seen + 1)  # a second time changes nothing
+    torch.testing.assert_close(scaled.actor(observations, True), mean, atol=0, rtol=0)
 
 
 def test_norms_that_are_not_learned_stay_one_and_zero():

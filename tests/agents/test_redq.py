@@ -295,6 +295,22 @@ def test_a_saved_agent_loads_and_acts_the_same(tmp_path):
     fill(again).train(1, batch_size=8)
 
 
+def test_a_loaded_agent_goes_on_with_the_scaling_it_was_saved_with(tmp_path):
+    made = fill(model(policy_kwargs={"net_arch": [16, 16], "scaled": True}))
+    made.train(1, batch_size=8)
+    made.save(tmp_path / "redq.zip")
+    again = REDQ.load(tmp_path / "redq.zip", env=gym.make("Pendulum-v1"))
+    other = model(policy_kwargs={"net_arch": [16, 16], "scaled": True}, seed=1)
+    other.set_parameters(made.get_parameters())
+    mean = made.actor.features_extractor.mean
+    assert mean.abs().max() > 0
+    for each in (again, other):
+        each.set_logger(Logger(None, []))
+        fill(each, count=64).train(1, batch_size=8)
+        for network in (each.actor, each.critic, each.critic_target):
+            assert torch.equal(network.features_extractor.mean, mean)
+
+
 def test_without_a_compiler_the_update_goes_on(monkeypatch):
     def broken(function, **_):
         def call(*args):

@@ -157,13 +157,14 @@ def test_snapshots_are_of_their_steps_and_carry_the_record(tmp_path):
         assert record.environment["id"] == PENDULUM
 
 
-def test_an_infinite_threshold_trains_resumes_and_is_on_record_as_json(tmp_path):
-    square = {**OFF, "huber": math.inf}
-    folders = train("redq", PENDULUM, tmp_path / "run", **square)
-    assert train("redq", PENDULUM, tmp_path / "run", **square) == folders
+@pytest.mark.parametrize(("threshold", "recorded"), [(math.inf, "inf"), (1.0, 1.0)])
+def test_a_threshold_trains_resumes_and_is_on_record_as_json(threshold, recorded, tmp_path):
+    options = {**OFF, "huber": threshold}
+    folders = train("redq", PENDULUM, tmp_path / "run", **options)
+    assert train("redq", PENDULUM, tmp_path / "run", **options) == folders
     for path in (tmp_path / "run" / "run.json", folders["final"] / "policy.json"):
         content = json.loads(path.read_text(), parse_constant=pytest.fail)
-        assert content["settings"]["huber"] == "inf"
+        assert content["settings"]["huber"] == recorded
 
 
 def test_bfloat16_reaches_all_hidden_layers_of_the_critics(tmp_path):
@@ -184,9 +185,8 @@ def test_observations_are_scaled_by_the_moments_of_the_warm_up(tmp_path):
     seen = model.replay_buffer.observations[:41, 0].astype(np.float64)
     for network in (model.actor, model.critic, model.critic_target):
         np.testing.assert_allclose(network.features_extractor.mean, seen.mean(axis=0), rtol=1e-5)
-        np.testing.assert_allclose(
-            network.features_extractor.deviation, seen.std(axis=0), rtol=1e-5
-        )
+        deviation = np.maximum(seen.std(axis=0), 0.01)
+        np.testing.assert_allclose(network.features_extractor.deviation, deviation, rtol=1e-5)
     model.learn(50, log_interval=None, reset_num_timesteps=False)
     np.testing.assert_allclose(model.actor.features_extractor.mean, seen.mean(axis=0), rtol=1e-5)
 
@@ -457,6 +457,8 @@ def test_stock_sb3_loads_the_zips_without_our_package(agent, tmp_path):
         ("redq", PENDULUM, {"warmup": -1}, "`warmup` must be among the numbers of at least 0"),
         ("redq", PENDULUM, {"actor_climbs": "all"}, "`actor_climbs` must be among minimum, mean"),
         ("redq", PENDULUM, {"learned_norm": 1}, "`learned_norm` must be True or False"),
+        ("redq", PENDULUM, {"warmup": 9}, "`warmup` must be at least 10 to scale observations"),
+        ("redq", PENDULUM, {"target_entropy": 10**400}, "`target_entropy` must be a number or"),
         ("redq", PENDULUM, {"target_entropy": None}, "`target_entropy` must be a number or auto"),
         ("sac", PENDULUM, {"target_entropy": math.nan}, "`target_entropy` must be a number or"),
         ("sac", PENDULUM, {"precision": "half"}, "`precision` must be among float32, bfloat16"),

@@ -188,6 +188,24 @@ def test_a_scaling_that_is_none_is_refused(mean, deviation, words, tmp_path):
         load_policy(path, environment())
 
 
+def test_a_scaled_agent_is_scaled_once_and_by_its_own_numbers(tmp_path):
+    path = write(tmp_path / "policy.zip", "SAC", scaled("SAC"))
+    assert "not normalised" not in load_policy(path, environment(), normalize=False).name
+    statistics = tmp_path / "statistics.npz"
+    np.savez(statistics, mean=MEAN, var=DEVIATION**2, epsilon=1e-8, clip=10.0)
+    with pytest.raises(InputError, match="it scales observations itself"):
+        load_policy(path, environment(), normalize=statistics)
+    promised = {":type:": "<class 'dict'>", ":serialized:": "!", "scaled": True}
+    path = write(tmp_path / "bare.zip", "SAC", build("SAC").state_dict(), policy_kwargs=promised)
+    with pytest.raises(InputError, match="expected the weights 'actor"):
+        load_policy(path, environment())
+    state = scaled("SAC")
+    described = {":type:": "!", ":serialized:": "!", "__module__": "stable_baselines3.sac.policies"}
+    path = write(tmp_path / "stock.zip", "SAC", state, policy_class=described)
+    with pytest.raises(InputError, match="feature extractor"):
+        load_policy(path, environment())
+
+
 def test_a_sampled_agent_has_the_spread_of_its_network(tmp_path):
     """With noise z the action before squashing is mean + exp(log_std) z, log_std in [-20, 2]."""
     module = build("REDQ")

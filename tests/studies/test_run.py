@@ -149,7 +149,8 @@ def test_the_kept_trainings_are_those_that_the_small_study_asks_for(tmp_path):
     content = json.loads((tmp_path / "run/run.json").read_text())
     del content["settings"]["scaled_observations"]
     (tmp_path / "run/run.json").write_text(json.dumps(content))
-    assert folder._run(tmp_path / "run/run.json") is None
+    with pytest.warns(UserWarning, match=r"other settings \(scaled_observations\): not taken"):
+        assert folder._run(tmp_path / "run/run.json") is None
 
 
 def test_trainings_that_were_run_before_are_taken_over(tmp_path, monkeypatch, trained):

@@ -22,6 +22,7 @@ from tightrope.agents.networks import CReLU, EnsembleLinear, EnsembleNorm, hidde
 __all__ = ["CriticEnsemble", "PPOPolicy", "SACPolicy", "ScaledObservations"]
 
 HIDDEN = [256, 256]
+_LEAST_DEVIATION = 1e-2  # that a feature is divided by; the least of MuJoCo's Hopper is 0.02
 
 
 class ScaledObservations(BaseFeaturesExtractor):
@@ -139,16 +140,21 @@ class SACPolicy(StockSACPolicy):
         super().__init__(observation_space, action_space, lr_schedule, arch, **kwargs)
 
     def scale_by(self, observations: NDArray[Any]) -> None:
-        """Scale by the moments of these, (rows, …), from now on; what never varies is left."""
+        """Scale by the moments of these, (rows, …), from now on, unless it scales already.
+
+        What never varies is left, and nothing is magnified more than a hundredfold: what random
+        actions hardly move, such as a drawer, would drown all else once it moves.
+        """
         if self.features_extractor_class is not ScaledObservations:
             return
         rows = torch.as_tensor(observations).flatten(1).double()
         deviation = rows.std(dim=0, correction=0)
-        deviation[deviation < 1e-6] = 1
+        deviation = torch.where(deviation < 1e-6, 1.0, deviation.clamp(min=_LEAST_DEVIATION))
         for network in (self.actor, self.critic, self.critic_target):
             extractor = cast(ScaledObservations, network.features_extractor)
-            extractor.mean.copy_(rows.mean(dim=0))
-            extractor.deviation.copy_(deviation)
+            if extractor.mean.eq(0).all() and extractor.deviation.eq(1).all():
+                extractor.mean.copy_(rows.mean(dim=0))
+                extractor.deviation.copy_(deviation)
 
     def make_actor(self, features_extractor: BaseFeaturesExtractor | None = None) -> Actor:
         """The actor that SB3's constructor asks for."""

@@ -82,7 +82,8 @@ class REDQ(SAC):
         self.policy.set_training_mode(True)
         if self._n_updates == 0:
             assert self.replay_buffer is not None  # for the type checker
-            warmup = self.replay_buffer.observations[: self.replay_buffer.size()]
+            warmup: Any = self.replay_buffer.observations[: self.replay_buffer.size()]
+            warmup = self.replay_buffer._normalize_obs(warmup, self._vec_normalize_env)
             self.policy.scale_by(warmup.reshape(len(warmup) * self.n_envs, -1))
         optimizers: list[torch.optim.Optimizer] = [self.actor.optimizer, self.critic.optimizer]
         if self.ent_coef_optimizer is not None:

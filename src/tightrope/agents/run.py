@@ -34,6 +34,7 @@ Compile = Literal["auto", "always", "never"]
 RUN_FORMAT = "tightrope.run/3"
 _COMPILE_FROM = 20_000  # updates from which compiling pays for itself (benchmarks/README.md)
 _EVALUATIONS = 50  # in a whole run
+_SCALED_FROM = 10  # steps of a warm-up whose moments say anything
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def specify(
     device: str = "auto",
     **overrides: Any,
 ) -> Run:
-    """A checked specification; what is not given is the paper's.
+    """A checked specification; what is not given is the default, mostly the paper's.
 
     Args:
         agent: redq, sac or ppo.
@@ -127,6 +128,12 @@ def specify(
         raise InputError(
             f"`steps` must be above `warmup` {chosen.warmup:,}, found {total:,}: nothing would be "
             "learned"
+        )
+    off_policy = chosen if isinstance(chosen, SACSettings) else None
+    if off_policy and off_policy.scaled_observations and off_policy.warmup < _SCALED_FROM:
+        raise InputError(
+            f"`warmup` must be at least {_SCALED_FROM} to scale observations by, found "
+            f"{off_policy.warmup}: or switch `scaled_observations` off"
         )
     reached = {name: at for name, at in names.items() if at <= total}
     if total not in reached.values():

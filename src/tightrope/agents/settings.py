@@ -142,7 +142,7 @@ THREADS: dict[str, int | Literal["all"]] = {"redq": "all", "sac": 1, "ppo": 1}
 
 
 def settings(agent: str, overrides: dict[str, Any]) -> Settings:
-    """The paper's settings of an agent with these changes.
+    """The default settings of an agent with these changes.
 
     Raises:
         InputError: the agent is unknown, or a setting is not one of its own or out of range.
@@ -165,8 +165,8 @@ def _wanted(name: str, kind: Any, value: Any) -> str | None:
         return None if value in get_args(kind) else f"among {', '.join(get_args(kind))}"
     if get_origin(kind) is Union:
         words = [word for part in get_args(kind) for word in get_args(part)]
-        finite = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
-        return None if value in words or finite else f"a number or {', '.join(words)}"
+        word = isinstance(value, str) and value in words
+        return None if word or _is_finite(value) else f"a number or {', '.join(words)}"
     if get_origin(kind) is tuple:
         several = isinstance(value, tuple | list) and len(value) > 0
         fine = several and all(is_whole(width) and width >= 1 for width in value)
@@ -181,6 +181,15 @@ def _wanted(name: str, kind: Any, value: Any) -> str | None:
     most = value <= math.inf if name in _TO_INFINITY else value < math.inf
     numbers = "numbers of at least 0" if name in _FROM_ZERO else "positive numbers"
     return None if least and most else f"among the {numbers}"
+
+
+def _is_finite(value: Any) -> bool:
+    """Whether it is a number of Python or NumPy that a float holds; a truth value is none."""
+    try:
+        number = isinstance(value, Real) and not isinstance(value, bool)
+        return number and math.isfinite(float(value))
+    except OverflowError:
+        return False
 
 
 def is_whole(value: Any) -> bool:

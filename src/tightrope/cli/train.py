@@ -44,7 +44,7 @@ class Train:
     evaluation_episodes: int = 10
     """Deterministic episodes in each evaluation."""
     settings: Settings
-    """Of this agent; the defaults are the paper's."""
+    """Of this agent."""
 
     def run(self) -> int:
         """Train, or resume."""

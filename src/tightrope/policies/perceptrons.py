@@ -13,7 +13,7 @@ import numpy as np
 from tightrope.errors import InputError
 from tightrope.policies.mlp import ACTIVATIONS, Head, MLPPolicy, Normalizer
 
-__all__ = ["OUR_MODULE", "NeedsTrustError", "policy_module", "rebuild"]
+__all__ = ["OUR_MODULE", "OUR_SCALING", "NeedsTrustError", "policy_module", "rebuild"]
 
 # policy_kwargs that change neither the actor's function nor how it is read here
 _HARMLESS = {
@@ -22,7 +22,7 @@ _HARMLESS = {
     *("critics", "learned_norm", "halved", "scaled"),
 }
 OUR_MODULE = "tightrope.agents.policies"  # SACPolicy and PPOPolicy
-_OUR_SCALING = ("actor.features_extractor.mean", "actor.features_extractor.deviation")
+OUR_SCALING = ("actor.features_extractor.mean", "actor.features_extractor.deviation")
 
 
 class NeedsTrustError(InputError):
@@ -69,7 +69,8 @@ def rebuild(
         weights = tuple(np.ascontiguousarray(state[f"{name}.weight"].T) for name in layers)
         biases = tuple(state[f"{name}.bias"] for name in layers)
         scales = tuple((state[f"{name}.weight"], state[f"{name}.bias"]) for name in norms)
-        if ours and any(name in state for name in _OUR_SCALING):
+        says = bool((data.get("policy_kwargs") or {}).get("scaled"))
+        if ours and (says or any(name in state for name in OUR_SCALING)):
             normalizer = _own_scaling(path, state, len(weights[0]), normalizer)
     except KeyError as error:
         raise InputError(f"expected the weights {error} in {path.name}, found none") from None
@@ -97,14 +98,14 @@ def _own_scaling(
     """By the mean and deviation that the policy was trained with."""
     if other is not None:
         raise InputError(f"expected no `normalize` for {path.name}: it scales observations itself")
-    mean, deviation = (np.asarray(state[name], np.float64) for name in _OUR_SCALING)
+    mean, deviation = (np.asarray(state[name], np.float64) for name in OUR_SCALING)
     if not (mean.shape == deviation.shape == (features,)):
         raise InputError(
             f"expected means and deviations of {features} features in {path.name}, found "
             f"{mean.shape} and {deviation.shape}"
         )
     try:
-        variance = np.where(deviation > 0, deviation**2, 0.0)  # none is refused
+        variance = np.where(deviation >= 1e-6, deviation**2, 0.0)  # none is refused
         return Normalizer.of(mean, variance, 0.0, np.inf, "its warm-up")
     except ValueError as error:
         raise InputError(f"cannot read the scaling in {path.name}: {error}") from None
@@ -145,7 +146,7 @@ def _actor(
     extractors = ("features_extractor", "actor.features", "q_net.features")
     # Critics take no part in acting; those of REDQ are one ensemble of three-dimensional tensors.
     idle = ("critic.", "critic_target.", "q_net_target.")
-    known = _OUR_SCALING if ours else ()
+    known = OUR_SCALING if ours else ()
     acting = [name for name in state if not name.startswith(idle) and name not in known]
     if any(name.startswith(extractors) or np.ndim(state[name]) > 2 for name in acting):
         raise NeedsTrustError(path, "it has a learned feature extractor")

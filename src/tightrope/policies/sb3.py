@@ -17,7 +17,13 @@ from tightrope.files import require_plausible, sha256
 from tightrope.policies.base import Policy
 from tightrope.policies.mlp import Normalizer
 from tightrope.policies.objects import PredictPolicy
-from tightrope.policies.perceptrons import OUR_MODULE, NeedsTrustError, policy_module, rebuild
+from tightrope.policies.perceptrons import (
+    OUR_MODULE,
+    OUR_SCALING,
+    NeedsTrustError,
+    policy_module,
+    rebuild,
+)
 from tightrope.policies.statistics import find_statistics, read_statistics, zip_was_normalized
 
 __all__ = ["load_sb3"]
@@ -53,7 +59,7 @@ def load_sb3(
     normalizer, digest = _statistics(path, env, data, normalize, trust), sha256(path)
     if normalizer is not None:
         name += f", normalised by {normalizer.source}"
-    elif normalize is not None:
+    elif normalize is not None and OUR_SCALING[0] not in state:
         name += ", not normalised"
     if normalize:
         digest = sha256(path, normalize)

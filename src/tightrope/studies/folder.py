@@ -1,17 +1,19 @@
 """The folder of a study or audit: whose it is, which of its jobs are done, and what failed."""
 
 import contextlib
+import dataclasses
 import fcntl
 import json
 import math
 import shutil
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from tightrope.agents.settings import settings
+from tightrope.agents.settings import AGENTS, settings
 from tightrope.errors import InputError, one_line
 from tightrope.files import WriteError, replace_atomically
 from tightrope.studies.graph import Graph
@@ -231,15 +233,20 @@ def _run(path: Path) -> dict[str, Any] | None:
         levels = run["levels"]
         if not all((path.parent / name / "policy.json").is_file() for name in levels):
             return None
-        chosen = settings(run["agent"], plain_settings(run["settings"])).to_json()
-        if set(chosen) != set(run["settings"]):
-            return None  # of a version with other settings: their defaults may be others today
+        known = {field.name for field in dataclasses.fields(AGENTS[run["agent"]])}
+        if other := known ^ set(run["settings"]):  # what was their default may be another today
+            listed = ", ".join(sorted(other))
+            text = (
+                f"{path.parent.name} of the kept trainings has other settings ({listed}): not taken"
+            )
+            warnings.warn(text, stacklevel=2)
+            return None
         return {
             "agent": run["agent"],
             "environment": run["environment"]["id"],
             "levels": list(levels.values()),
             "seed": run["seed"],
-            "settings": chosen,
+            "settings": settings(run["agent"], plain_settings(run["settings"])).to_json(),
         }
     except (ValueError, KeyError, TypeError, AttributeError):
         raise InputError(f"expected a training's run.json, found {str(path)!r}") from None
