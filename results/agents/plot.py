@@ -1,6 +1,6 @@
 """Learning curves from the logs beside this file: python results/agents/plot.py.
 
-A curve is the mean over its seeds of evaluations at the same steps; each seed is a thin line.
+Thick: mean return of the last 100 training episodes. Thin: evaluations. A line for each seed.
 """
 
 from pathlib import Path
@@ -9,7 +9,6 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
-import numpy as np
 
 from tightrope.agents import read_log
 
@@ -40,25 +39,32 @@ PANELS = {
 }
 
 
-def evaluations(path, overestimation):
-    """Thousands of steps and what is drawn, of the rows with an evaluation after the warm-up."""
-    rows = [row for row in read_log(path) if "eval_return" in row and row["step"] > 10_000]
-    if overestimation:
-        rows = [row for row in rows if "eval_value" in row]
-        return {row["step"] / 1000: row["eval_value"] - row["eval_discounted"] for row in rows}
-    return {row["step"] / 1000: row["eval_return"] for row in rows}
+def column(rows, value):
+    """Thousands of steps and what is drawn, of the rows after the warm-up that have it."""
+    pairs = [(row["step"] / 1000, value(row)) for row in rows if row["step"] > 10_000]
+    pairs = [pair for pair in pairs if pair[1] is not None]
+    return zip(*pairs, strict=True)
+
+
+def overestimation(row):
+    """What the critics say too much."""
+    return row["eval_value"] - row["eval_discounted"] if "eval_value" in row else None
 
 
 def draw(axes, title, curves):
     """One panel."""
     for label, (colour, pattern) in curves.items():
-        seeds = [evaluations(path, "value" in title) for path in sorted(HERE.glob(pattern))]
-        for seed in seeds:
-            axes.plot(seed.keys(), seed.values(), color=colour, linewidth=0.6, alpha=0.6)
-        common = sorted(set.intersection(*map(set, seeds)))
-        means = [np.mean([seed[step] for seed in seeds]) for step in common]
-        count = f", mean of {len(seeds)} seeds" if len(seeds) > 1 else ""
-        axes.plot(common, means, color=colour, label=label + count)
+        paths = sorted(HERE.glob(pattern))
+        for index, path in enumerate(paths):
+            rows = read_log(path)
+            several = f", {len(paths)} seeds" if len(paths) > 1 else ""
+            shown = {"color": colour, "label": None if index else label + several}
+            if "value" in title:
+                axes.plot(*column(rows, overestimation), **shown)
+                continue
+            axes.plot(*column(rows, lambda row: row.get("train_return")), **shown)
+            thin = {"color": colour, "linewidth": 0.5, "alpha": 0.7}
+            axes.plot(*column(rows, lambda row: row.get("eval_return")), **thin)
     axes.set_title(title, fontsize=9)
     axes.set_xlabel("thousand steps")
     axes.legend(frameon=False, fontsize=7, loc="upper left")
