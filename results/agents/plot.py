@@ -17,14 +17,14 @@ BLUE, ORANGE, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"  # colour
 # Panels, their curves, and the logs of each.
 PANELS = {
     "REDQ, Hopper-v4, squared loss: return": {
-        "scaled observations": (BLUE, "hopper-scaled-*.csv"),
+        "scaled observations": (BLUE, "hopper-scaled-[01].csv"),
         "plain observations": (ORANGE, "hopper-plain-1.csv"),
         "plain, target entropy -1": (PINK, "hopper-entropy-1.csv"),
     },
     "REDQ, Hopper-v4: value - discounted return": {
-        "scaled, squared loss": (BLUE, "hopper-scaled-*.csv"),
+        "scaled, squared loss": (BLUE, "hopper-scaled-[01].csv"),
         "plain, squared loss": (ORANGE, "hopper-plain-1.csv"),
-        "plain, Huber's loss": (GREEN, "redq-minimum.csv"),
+        "scaled, Huber's loss": (GREEN, "hopper-scaled-huber-1.csv"),
     },
     "REDQ, HalfCheetah-v4, squared loss: return": {
         "scaled observations": (BLUE, "cheetah-scaled-0.csv"),
