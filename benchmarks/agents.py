@@ -18,7 +18,7 @@ All sides have fused Adam. What is not identical: Tianshou and SB3 fit with the 
 TorchRL and ours with Huber's. SB3 takes the minimum over all ten, in the target and for the actor.
 Tianshou evaluates all ten target critics and keeps two. TorchRL updates critics and actor from one
 backward pass, so its actor climbs the critics as they were before the update. Tianshou and TorchRL
-store observations in float32; SB3's buffer, also ours, keeps MuJoCo's float64 and converts.
+store observations in float32, as ours does; SB3's buffer keeps MuJoCo's float64 and converts.
 """
 
 import argparse
