@@ -14,7 +14,7 @@ OBSERVATIONS = spaces.Box(-np.inf, np.inf, (5,), np.float32)
 ACTIONS = spaces.Box(-2.0, 3.0, (2,), np.float32)
 
 
-def ensemble(members=10, widths=(16, 12), seed=0, learned_norm=True, halved=False):
+def ensemble(members=10, widths=(16, 12), seed=0, normed=True, learned_norm=True, halved=False):
     torch.manual_seed(seed)
     critic = CriticEnsemble(
         OBSERVATIONS,
@@ -23,10 +23,11 @@ def ensemble(members=10, widths=(16, 12), seed=0, learned_norm=True, halved=Fals
         FlattenExtractor(OBSERVATIONS),
         5,
         members,
-        learned_norm,
-        halved,
+        normed=normed,
+        learned_norm=learned_norm,
+        halved=halved,
     )
-    if not learned_norm:
+    if not (normed and learned_norm):
         return critic
     with torch.no_grad():  # norms that are not the identity, so that a lost one shows
         for name, parameter in critic.named_parameters():
@@ -41,9 +42,9 @@ class SeparateCritic(nn.Module):
     def __init__(self, critic, member):
         super().__init__()
         layers = []
-        for index, layer in enumerate(critic.layers):
+        for layer in critic.layers:
             weight, bias = layer.weight[member].detach(), layer.bias[member, 0].detach()
-            if index % 2 == 0:
+            if weight.shape[0] > 1:  # the norms have one row
                 own = nn.Linear(*weight.shape)
                 own.weight.data, own.bias.data = weight.T.clone(), bias.clone()
             else:
@@ -54,9 +55,10 @@ class SeparateCritic(nn.Module):
 
     def forward(self, observations, actions):
         hidden = torch.cat((observations, actions), dim=1)
-        for linear, norm in zip(self.layers[:-1:2], self.layers[1::2], strict=True):
-            normed = norm(linear(hidden))
-            hidden = torch.cat((normed.clamp(min=0), (-normed).clamp(min=0)), dim=1)
+        for layer, following in zip(self.layers[:-1], self.layers[1:], strict=True):
+            hidden = layer(hidden)
+            if isinstance(following, nn.Linear):
+                hidden = torch.cat((hidden.clamp(min=0), (-hidden).clamp(min=0)), dim=1)
         return self.layers[-1](hidden)[:, 0]
 
 
@@ -72,6 +74,16 @@ def batch(size=7, seed=1):
 def test_crelu_is_both_rectified_signs_side_by_side():
     x = torch.tensor([[1.0, -2.0, 0.0]])
     assert CReLU()(x).tolist() == [[1.0, 0.0, 0.0, 0.0, 2.0, 0.0]]
+
+
+def test_crelu_is_exact_and_has_the_slopes_of_the_two_rectifiers():
+    size = torch.logspace(-37, 37, 75)
+    x = torch.cat((size, -size, torch.randn(1000))).requires_grad_()
+    expected = torch.cat((x.clamp(min=0), (-x).clamp(min=0)))
+    assert torch.equal(CReLU()(x), expected)
+    scale = torch.randn(len(expected))
+    slopes = [torch.autograd.grad((y * scale).sum(), x)[0] for y in (CReLU()(x), expected)]
+    torch.testing.assert_close(*slopes, atol=1e-6, rtol=0)  # sums of halves, rounded
 
 
 def test_hidden_layers_are_linear_norm_crelu_and_double_their_width():
@@ -91,9 +103,13 @@ def test_the_norm_comes_before_the_activation():
     torch.testing.assert_close(seen[0].mean(dim=1), torch.zeros(3), atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("learned_norm", [True, False])
-def test_an_ensemble_gives_the_values_of_ten_separate_networks(learned_norm):
-    critic = ensemble(learned_norm=learned_norm)
+NORMS = [{}, {"learned_norm": False}, {"normed": False}]
+
+
+@pytest.mark.parametrize("norms", NORMS)
+def test_an_ensemble_gives_the_values_of_ten_separate_networks(norms):
+    critic = ensemble(**norms)
+    assert len(critic.layers) == (3 if norms == {"normed": False} else 5)
     observations, actions, _ = batch()
     expected = [SeparateCritic(critic, m)(observations, actions) for m in range(10)]
     torch.testing.assert_close(critic.values(observations, actions), torch.stack(expected))
@@ -146,13 +162,13 @@ def test_bfloat16_keeps_float32_weights_gradients_and_values():
 
 
 def test_scaled_observations_are_those_of_a_policy_that_is_shown_scaled_ones():
-    """Of all three networks; what never varies is left, what hardly does is magnified by 100."""
+    """Of all networks; what never varies is left, what hardly does is magnified by 100."""
     plain, scaled = (
         SACPolicy(OBSERVATIONS, ACTIONS, lambda _: 3e-4, net_arch=[16, 12], n_critics=3, scaled=way)
         for way in (False, True)
     )
     missing = scaled.load_state_dict(plain.state_dict(), strict=False).missing_keys
-    assert len(missing) == 6  # a mean and a deviation each
+    assert len(missing) == 8  # a mean and a deviation each
     rng = np.random.default_rng(0)
     seen = rng.normal([5, 0, 0, -3, 7], [9, 0.05, 1e-4, 2, 0], (1000, 5)).astype(np.float32)
     for policy in (plain, scaled):
@@ -165,8 +181,9 @@ def test_scaled_observations_are_those_of_a_policy_that_is_shown_scaled_ones():
         ours, theirs = getattr(scaled, name), getattr(plain, name)
         expected = theirs.values(shown, actions)
         torch.testing.assert_close(ours.values(observations, actions), expected, atol=1e-4, rtol=0)
-    mean, expected = scaled.actor(observations, True), plain.actor(shown, True)
-    torch.testing.assert_close(mean, expected, atol=1e-4, rtol=0)
+    for name in ("average", "actor"):
+        mean, expected = getattr(scaled, name)(observations, True), plain.actor(shown, True)
+        torch.testing.assert_close(mean, expected, atol=1e-4, rtol=0)
     scaled.scale_by(seen + 1)  # a second time changes nothing
     torch.testing.assert_close(scaled.actor(observations, True), mean, atol=0, rtol=0)
 
@@ -186,8 +203,9 @@ def test_norms_that_are_not_learned_stay_one_and_zero():
         assert norm.weight.grad is None
 
 
-def test_an_ensemble_has_the_gradients_and_the_adam_step_of_ten_separate_networks():
-    critic = ensemble()
+@pytest.mark.parametrize("norms", [{}, {"normed": False}])
+def test_an_ensemble_has_the_gradients_and_the_adam_step_of_ten_separate_networks(norms):
+    critic = ensemble(**norms)
     separate = [SeparateCritic(critic, m) for m in range(10)]
     observations, actions, goal = batch()
     joint = torch.optim.Adam(critic.parameters(), lr=1e-2, fused=True)

@@ -22,6 +22,7 @@ from tightrope.agents import train as train_function
 from tightrope.agents.checkpoint import load_checkpoint
 from tightrope.agents.experience import Experience
 from tightrope.agents.run import build
+from tightrope.agents.snapshot import export, frozen
 from tightrope.environments import recipe
 from tightrope.errors import InputError
 from tightrope.policies import load_policy, load_record
@@ -172,7 +173,7 @@ def test_bfloat16_reaches_all_hidden_layers_of_the_critics(tmp_path):
     assert load_record(folders["final"] / "policy.json").settings["precision"] == "bfloat16"
     model, _ = build(specify("redq", PENDULUM, precision="bfloat16", compile="never"))
     for critic in (model.critic, model.critic_target):
-        assert all(layer.halved for layer in critic.layers[:-1:2])
+        assert [layer.halved for layer in critic.layers] == [True, True, False]
     load_policy(folders["final"] / "policy.zip", recipe(PENDULUM).make())
 
 
@@ -203,6 +204,38 @@ def test_a_scaled_policy_leaves_with_its_scaling(tmp_path):
         assert np.isinf(frozen.normalizer.clip)
     plain = train("sac", PENDULUM, tmp_path / "plain", **OFF, scaled_observations=False)["final"]
     assert load_policy(plain / "policy.safetensors", env).normalizer is None
+
+
+@pytest.mark.parametrize("share", [0.2, 1.0])
+def test_a_policy_is_evaluated_and_leaves_with_the_average_of_its_actor(share, tmp_path):
+    """The plain mean of the first 1 / share updates, then a moving one, by a loop of its own."""
+    small = {k: v for k, v in OFF.items() if k in KEPT}
+    run = specify("redq", PENDULUM, compile="never", actor_average=share, **small)
+    model, experience = build(run)
+    model.set_logger(Logger(None, []))
+    seen, update = [], model._update
+    model._update = lambda batch: (update(batch), seen.append(values(model.actor)))[0]
+    model.learn(60, log_interval=None)
+    del model._update
+    expected = np.zeros(len(seen[0]))
+    for count, actor in enumerate(seen, start=1):
+        expected += max(share, 1 / count) * (actor - expected)
+    np.testing.assert_allclose(values(model.policy.average), expected, rtol=1e-4, atol=1e-6)
+    moved = np.abs(seen[-1] - expected).max()
+    assert moved > 1e-4 if share < 1 else moved == 0
+    with frozen(model):
+        np.testing.assert_array_equal(values(model.actor), values(model.policy.average))
+    np.testing.assert_array_equal(values(model.actor), seen[-1])
+    about = {"agent": "redq", "recipe": run.environment, "chosen": run.settings, "seed": 0}
+    experience.low, experience.high = -1.0, 0.0  # no episode has ended
+    export(tmp_path / "snapshot", model, experience, **about)
+    np.testing.assert_array_equal(values(model.actor), seen[-1])
+    policy = load_policy(tmp_path / "snapshot" / "policy.safetensors", experience)
+    np.testing.assert_array_equal(policy.weights[-1].T, model.policy.average.mu.weight)
+
+
+def values(actor):
+    return np.concatenate([p.detach().double().numpy().ravel() for p in actor.parameters()])
 
 
 def test_the_target_entropy_is_what_was_asked_for():
@@ -503,6 +536,10 @@ def test_the_defaults_are_the_papers_table():
     assert (redq.settings.buffer, redq.settings.warmup) == (100_000, 10_000)
     assert redq.settings.tau == sac.settings.tau == 5e-3
     assert redq.settings.replay_ratio == 1
+    for chosen in (redq.settings, sac.settings):  # not the paper's: docs/agents.md
+        departures = (chosen.critic_norm, chosen.scaled_observations, chosen.actor_average)
+        assert departures == (False, True, 3e-4)
+    assert redq.settings.huber == math.inf
     assert specify("sac", "Hopper-v4", levels=(1, 2, 3)).steps == 1_000_000
     assert redq.compile
     assert not specify("redq", "Hopper-v4", steps=20_000).compile

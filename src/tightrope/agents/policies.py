@@ -5,6 +5,8 @@ policy replaces the networks that SB3 builds. Zips carry these classes with them
 so this module, `networks` and `replay` import nothing else of tightrope.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, cast
 
 import torch
@@ -69,6 +71,7 @@ class CriticEnsemble(BaseModel):
         features_extractor: BaseFeaturesExtractor,
         features_dim: int,
         n_critics: int,
+        normed: bool = True,
         learned_norm: bool = False,
         halved: bool = False,
         **kwargs: Any,
@@ -78,10 +81,11 @@ class CriticEnsemble(BaseModel):
         layers: list[nn.Module] = []
         for width in net_arch:
             layers.append(EnsembleLinear(n_critics, inputs, width, halved=halved))
-            layers.append(EnsembleNorm(n_critics, width, learned_norm))
+            if normed:
+                layers.append(EnsembleNorm(n_critics, width, learned_norm))
             inputs = 2 * width
         self.layers = nn.ModuleList([*layers, EnsembleLinear(n_critics, inputs, 1)])
-        self.crelu = CReLU()
+        self.normed, self.crelu = normed, CReLU()
 
     def forward(self, observations: Tensor, actions: Tensor) -> tuple[Tensor, ...]:
         """Action values of each member, (batch, 1), as SB3's own SAC expects them."""
@@ -106,20 +110,26 @@ class CriticEnsemble(BaseModel):
         assert self.features_extractor is not None  # given to the constructor
         features = self.extract_features(observations, self.features_extractor)
         hidden = torch.cat((features, actions), dim=1)  # (batch, inputs)
-        for layer in self.layers:
+        for index, layer in enumerate(self.layers, start=1):
             weight, bias = cast(Tensor, layer.weight), cast(Tensor, layer.bias)
             if frozen:
                 weight, bias = weight.detach(), bias.detach()
             if members is not None:
                 weight, bias = weight[members], bias[members]
             hidden = layer(hidden, weight, bias)
-            if isinstance(layer, EnsembleNorm):
+            if index < len(self.layers) and isinstance(layer, EnsembleNorm) == self.normed:
                 hidden = self.crelu(hidden)
         return hidden.squeeze(-1)
 
 
 class SACPolicy(StockSACPolicy):
-    """For SAC and REDQ: a squashed Gaussian actor, all critics as one ensemble, fused Adam."""
+    """For SAC and REDQ: a squashed Gaussian actor, all critics as one ensemble, fused Adam.
+
+    Attributes:
+        average: an actor whose weights are a moving average of the actor's.
+    """
+
+    average: Actor
 
     def __init__(
         self,
@@ -127,6 +137,7 @@ class SACPolicy(StockSACPolicy):
         action_space: spaces.Box,
         lr_schedule: Any,
         net_arch: list[int] | dict[str, list[int]] | None = None,
+        critic_norm: bool = False,
         learned_norm: bool = False,
         halved: bool = False,
         scaled: bool = False,
@@ -137,7 +148,29 @@ class SACPolicy(StockSACPolicy):
         kwargs["optimizer_kwargs"] = {"fused": True, **(kwargs.get("optimizer_kwargs") or {})}
         arch = HIDDEN if net_arch is None else net_arch
         self.learned_norm, self.halved = learned_norm, halved
+        self.critic_norm = critic_norm
         super().__init__(observation_space, action_space, lr_schedule, arch, **kwargs)
+
+    def _build(self, lr_schedule: Any) -> None:
+        super()._build(lr_schedule)
+        self.average = self.make_actor().requires_grad_(False)
+        self.average.load_state_dict(self.actor.state_dict())
+
+    def update_average(self, share: float) -> None:
+        """Move the average by that share of the way to the actor; 1 makes it the actor."""
+        with torch.no_grad():
+            old, new = self.average.parameters(), self.actor.parameters()
+            torch._foreach_lerp_(list(old), list(new), share)
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Meanwhile the actor has the weights of its average, as a policy that leaves."""
+        held = {name: value.clone() for name, value in self.actor.state_dict().items()}
+        self.actor.load_state_dict(self.average.state_dict())
+        try:
+            yield
+        finally:
+            self.actor.load_state_dict(held)
 
     def scale_by(self, observations: NDArray[Any]) -> None:
         """Scale by the moments of these, (rows, …), from now on, unless it scales already.
@@ -150,7 +183,7 @@ class SACPolicy(StockSACPolicy):
         rows = torch.as_tensor(observations).flatten(1).double()
         deviation = rows.std(dim=0, correction=0)
         deviation = torch.where(deviation < 1e-6, 1.0, deviation.clamp(min=_LEAST_DEVIATION))
-        for network in (self.actor, self.critic, self.critic_target):
+        for network in (self.actor, self.average, self.critic, self.critic_target):
             extractor = cast(ScaledObservations, network.features_extractor)
             if extractor.mean.eq(0).all() and extractor.deviation.eq(1).all():
                 extractor.mean.copy_(rows.mean(dim=0))
@@ -164,7 +197,8 @@ class SACPolicy(StockSACPolicy):
     def make_critic(self, features_extractor: BaseFeaturesExtractor | None = None) -> Any:
         """The critics that SB3's constructor asks for, twice: the targets are made the same way."""
         kwargs = self._update_features_extractor(self.critic_kwargs, features_extractor)
-        kwargs |= {"learned_norm": self.learned_norm, "halved": self.halved}
+        kwargs |= {"normed": self.critic_norm, "learned_norm": self.learned_norm}
+        kwargs["halved"] = self.halved
         return CriticEnsemble(**kwargs).to(self.device)
 
 

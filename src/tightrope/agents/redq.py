@@ -35,6 +35,8 @@ class REDQ(SAC):
         subset: how many target critics, drawn without replacement, the minimum is taken over.
         huber: error beyond which the critics' loss is linear; infinity gives the squared loss.
         actor_climbs: the minimum of a subset of critics drawn for it, or the mean of all.
+        actor_average: share of the actor in each update of its moving average, see
+            :class:`SACPolicy`; as long as it is the larger, one over the number of updates.
         compile: run the two losses through torch.compile; falls back with a warning.
         kwargs: as for SB3's SAC; `gradient_steps` is the replay ratio.
     """
@@ -52,6 +54,7 @@ class REDQ(SAC):
         subset: int = 2,
         huber: float = math.inf,
         actor_climbs: ActorClimbs = "minimum",
+        actor_average: float = 1.0,
         compile: bool = False,  # noqa: A002
         buffer_size: int = 100_000,
         learning_starts: int = 10_000,
@@ -63,7 +66,7 @@ class REDQ(SAC):
         if actor_climbs not in get_args(ActorClimbs):
             raise ValueError(f"expected actor_climbs minimum or mean, found {actor_climbs!r}")
         self.critics, self.subset, self.huber, self.compile = critics, subset, huber, compile
-        self.actor_climbs = actor_climbs
+        self.actor_climbs, self.actor_average = actor_climbs, actor_average
         super().__init__(
             policy,
             env,
@@ -91,7 +94,8 @@ class REDQ(SAC):
         self._update_learning_rate(optimizers)
         for _ in range(gradient_steps):
             record = self._update(batch_size)
-        self._n_updates += gradient_steps
+            self._n_updates += 1
+            self.policy.update_average(max(self.actor_average, 1 / self._n_updates))
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         for name, value in record.items():
             self.logger.record(f"train/{name}", value.item())

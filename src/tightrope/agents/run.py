@@ -31,7 +31,7 @@ __all__ = ["RUN_FORMAT", "Compile", "Run", "build", "specify"]
 
 Compile = Literal["auto", "always", "never"]
 
-RUN_FORMAT = "tightrope.run/3"
+RUN_FORMAT = "tightrope.run/4"
 _COMPILE_FROM = 20_000  # updates from which compiling pays for itself (benchmarks/README.md)
 _EVALUATIONS = 50  # in a whole run
 _SCALED_FROM = 10  # steps of a warm-up whose moments say anything
@@ -197,10 +197,12 @@ def build(run: Run) -> tuple[BaseAlgorithm, Experience]:
             "target_entropy": chosen.target_entropy,
         }
         shared["policy_kwargs"] |= {
+            "critic_norm": chosen.critic_norm,
             "learned_norm": chosen.learned_norm,
             "halved": chosen.precision == "bfloat16",
             "scaled": chosen.scaled_observations,
         }
+        shared["actor_average"] = chosen.actor_average
         own: dict[str, Any] = {"critics": 2, "subset": 2, "huber": math.inf}
         if isinstance(chosen, REDQSettings):
             own = {"critics": chosen.critics, "subset": chosen.subset, "huber": chosen.huber}

@@ -1,6 +1,7 @@
-"""Hyperparameters: one frozen record per agent, whose defaults are the paper's but for two.
+"""Hyperparameters: one frozen record per agent, whose defaults are the paper's but for four.
 
-The squared loss of REDQ's critics, and scaled observations: why is in docs/agents.md.
+No layer norm in critics, the squared loss of REDQ's, scaled observations, and an averaged actor;
+why is in docs/agents.md.
 
 The fields are the arguments of :func:`tightrope.agents.train`, the options of the command with
 their help, and part of the record of a run. Nothing here needs torch.
@@ -27,7 +28,7 @@ __all__ = [
     "settings",
 ]
 
-_SHARES = ("gamma", "tau", "gae_lambda")
+_SHARES = ("gamma", "tau", "gae_lambda", "actor_average")
 _FROM_ZERO = ("warmup", "entropy_weight", "value_weight")
 _TO_INFINITY = ("huber",)
 
@@ -80,10 +81,14 @@ class SACSettings(Settings):
     """Updates per environment step."""
     target_entropy: float | Literal["auto"] = "auto"
     """Entropy in nats that the temperature steers to; auto: minus the number of actions."""
+    critic_norm: bool = False
+    """Whether critics have layer norm, as the paper's do; the actor always has."""
     learned_norm: bool = False
     """Whether layer norm has a scale and a shift that are learned, instead of 1 and 0."""
     scaled_observations: bool = True
     """Whether networks see observations scaled by mean and deviation of the warm-up's."""
+    actor_average: float = 3e-4
+    """Share of the newest weights in the average of the actor that is frozen; 1: only these."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """Of the critics' large matrix products; bfloat16 is faster where the processor has it."""
 

@@ -18,7 +18,7 @@ from tightrope.files import WriteError, sha256, write_folder
 from tightrope.policies import MLPPolicy, TrainingRecord, load_policy, save_mlp, save_record
 from tightrope.versions import library_versions
 
-__all__ = ["export"]
+__all__ = ["export", "frozen"]
 
 _CARRIED = (networks, policies, replay)
 
@@ -42,17 +42,18 @@ def export(
     """
 
     def fill(new: Path) -> None:
-        with _self_contained(), (new / "policy.zip").open("wb") as stream:
+        path = new / "policy.zip"
+        with _self_contained(), frozen(model), path.open("wb") as stream:
             try:
                 model.save(stream)
             except RuntimeError as error:  # what torch makes of a full disk
                 raise WriteError(folder, one_line(error)) from None
-        frozen = load_policy(new / "policy.zip", experience, sample=True)
-        assert isinstance(frozen, MLPPolicy)  # what the zips of our agents hold
+        policy = load_policy(path, experience, sample=True)
+        assert isinstance(policy, MLPPolicy)  # what the zips of our agents hold
         steps = model.num_timesteps
-        frozen = replace(frozen, name=f"{agent} on {recipe.id}, {steps:,} steps")
+        policy = replace(policy, name=f"{agent} on {recipe.id}, {steps:,} steps")
         about = f"{agent}, seed {seed}"
-        save_mlp(frozen, new / "policy.safetensors", environment=recipe.id, about=about)
+        save_mlp(policy, new / "policy.safetensors", environment=recipe.id, about=about)
         files = ("policy.safetensors", "policy.zip")
         record = TrainingRecord(
             agent=agent,
@@ -71,6 +72,13 @@ def export(
         save_record(record, new / "policy.json")
 
     write_folder(folder, fill, replace=True)
+
+
+def frozen(model: BaseAlgorithm) -> contextlib.AbstractContextManager[None]:
+    """Meanwhile it acts as the policy that would leave now: REDQ and SAC by an averaged actor."""
+    if isinstance(model.policy, policies.SACPolicy):
+        return model.policy.frozen()
+    return contextlib.nullcontext()
 
 
 @contextlib.contextmanager

@@ -31,7 +31,7 @@ from tightrope.agents.log import Log
 from tightrope.agents.run import Run, build, specify
 from tightrope.agents.segments import Segment
 from tightrope.agents.settings import THREADS
-from tightrope.agents.snapshot import export
+from tightrope.agents.snapshot import export, frozen
 from tightrope.environments import Recipe
 from tightrope.errors import InputError
 from tightrope.files import replace_atomically
@@ -229,13 +229,14 @@ class _Training:
             row[column] = next((values[name] for name in names if name in values), None)
         if evaluated:
             run = self.run
-            seen = evaluate(
-                self.model,
-                run.environment,
-                episodes=run.evaluation_episodes,
-                gamma=run.settings.gamma,
-                seed=run.seed,
-            )
+            with frozen(self.model):
+                seen = evaluate(
+                    self.model,
+                    run.environment,
+                    episodes=run.evaluation_episodes,
+                    gamma=run.settings.gamma,
+                    seed=run.seed,
+                )
             row |= {"eval_return": np.mean(seen.returns), "eval_deviation": np.std(seen.returns)}
             row["eval_length"] = np.mean(seen.lengths)
             if not math.isnan(seen.value):

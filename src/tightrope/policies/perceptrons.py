@@ -19,7 +19,7 @@ __all__ = ["OUR_MODULE", "OUR_SCALING", "NeedsTrustError", "policy_module", "reb
 _HARMLESS = {
     *("net_arch", "activation_fn", "use_sde", "log_std_init", "ortho_init", "n_critics"),
     *("share_features_extractor", "optimizer_class", "optimizer_kwargs", "normalize_images"),
-    *("critics", "learned_norm", "halved", "scaled"),
+    *("critics", "critic_norm", "learned_norm", "halved", "scaled"),
 }
 OUR_MODULE = "tightrope.agents.policies"  # SACPolicy and PPOPolicy
 OUR_SCALING = ("actor.features_extractor.mean", "actor.features_extractor.deviation")
@@ -145,7 +145,9 @@ def _actor(
     """Names of the actor's linear layers and layer norms in order, its head, and its spread."""
     extractors = ("features_extractor", "actor.features", "q_net.features")
     # Critics take no part in acting; those of REDQ are one ensemble of three-dimensional tensors.
-    idle = ("critic.", "critic_target.", "q_net_target.")
+    # The average of our actors is the actor of our snapshots, too.
+    own = ("average.",) if ours else ()
+    idle = ("critic.", "critic_target.", "q_net_target.", *own)
     known = OUR_SCALING if ours else ()
     acting = [name for name in state if not name.startswith(idle) and name not in known]
     if any(name.startswith(extractors) or np.ndim(state[name]) > 2 for name in acting):
