@@ -7,8 +7,9 @@ two drawn target critics; improve the actor on the mean of all ten; temperature;
 the targets. Two hidden layers of 256 with learned layer norm and CReLU everywhere. The sides: ours
 plain and compiled, SB3's SAC with ten critics, and the REDQ of Tianshou and of TorchRL, each as it
 comes and compiled; the limit is the time of the matrix products alone, at the speed of torch.bmm.
-Our preset does less (its actor climbs two critics, norms are not learned) and has a line of its
-own, and so has SAC: two critics, in our update and in SB3's (whose norms are learned).
+Our defaults do less (the actor climbs two critics, critics have no norms, the actor's are not
+learned) and have a line of their own, and so has SAC: two critics, in our update and in SB3's (with
+learned norms).
 
 Every side is a process of its own that answers on a pipe, all with the same number of threads;
 they take turns in short rounds, so that a machine whose speed drifts slows all alike, and a side's
@@ -73,7 +74,7 @@ class Work:
     climbed: int
 
 
-EQUAL, PRESET, TWO = Work(10, 2, 10), Work(10, 2, 2), Work(2, 2, 2)
+EQUAL, DEFAULTS, TWO = Work(10, 2, 10), Work(10, 2, 2), Work(2, 2, 2)
 
 
 def matrix_flops(work: Work) -> float:
@@ -155,6 +156,7 @@ def ours(work: Work, *, compiled: bool, halved: bool = False) -> Measure:
     own["huber"] = 1.0 if work == EQUAL else math.inf
     own["actor_climbs"] = "mean" if work.climbed > work.subset else "minimum"
     own["policy_kwargs"] = {
+        "critic_norm": work == EQUAL,
         "learned_norm": work == EQUAL,
         "halved": halved,
         "scaled": work != EQUAL,
@@ -397,17 +399,17 @@ SIDES = {
     "compiled": Side("tightrope REDQ, compiled", lambda: ours(EQUAL, compiled=True), "tightrope"),
     "plain": Side("tightrope REDQ", lambda: ours(EQUAL, compiled=False), "tightrope"),
     "sb3": Side("SB3 SAC, ten critics", lambda: sb3_sac(EQUAL), "stable-baselines3"),
-    "preset": Side(
-        "tightrope REDQ, our preset, compiled",
-        lambda: ours(PRESET, compiled=True),
+    "defaults": Side(
+        "tightrope REDQ, our defaults, compiled",
+        lambda: ours(DEFAULTS, compiled=True),
         "tightrope",
-        work=PRESET,
+        work=DEFAULTS,
     ),
-    "preset-halved": Side(
+    "defaults-halved": Side(
         "the same with --precision bfloat16",
-        lambda: ours(PRESET, compiled=True, halved=True),
+        lambda: ours(DEFAULTS, compiled=True, halved=True),
         "tightrope",
-        work=PRESET,
+        work=DEFAULTS,
     ),
     "sac-compiled": Side(
         "tightrope SAC, compiled", lambda: ours(TWO, compiled=True), "tightrope", work=TWO
@@ -572,7 +574,7 @@ def updates(options: argparse.Namespace) -> None:
     for key, value in times.items():
         ratio = f"{value / reference:12.2f}" if SIDES[key].work == EQUAL else " " * 12
         print(f"  {labels[key]:<48}{value * 1e3:10.2f}{ratio}{value / limits[key]:10.2f}")
-    for name, work in (("REDQ", EQUAL), ("our preset", PRESET), ("SAC", TWO)):
+    for name, work in (("REDQ", EQUAL), ("our defaults", DEFAULTS), ("SAC", TWO)):
         flops = matrix_flops(work)
         print(f"  limit of {name}: {flops / 1e9:.2f} GFLOP at {speed / 1e9:.0f} GFLOP/s, ", end="")
         print(f"{flops / speed * 1e3:.1f} ms")
@@ -586,9 +588,9 @@ def updates(options: argparse.Namespace) -> None:
 
 def concurrent_runs(options: argparse.Namespace) -> None:
     """Updates per second of several runs at once, all together."""
-    print("REDQ, our preset, compiled: updates per second of all runs together")
+    print("REDQ, our defaults, compiled: updates per second of all runs together")
     for runs, threads in ((1, options.threads), (1, 1), (2, 1), (2, options.threads), (3, 1)):
-        started = [Worker("preset", Path(sys.executable), threads) for _ in range(runs)]
+        started = [Worker("defaults", Path(sys.executable), threads) for _ in range(runs)]
         rates = []
         for _ in range(options.rounds):
             for worker in started:

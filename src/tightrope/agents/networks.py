@@ -62,14 +62,11 @@ class EnsembleLinear(nn.Module):
     def forward(self, inputs: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         """(members, batch, inputs) or (batch, inputs) to (members, batch, outputs).
 
-        The three shapes of product that a critic needs are computed in three ways: inputs shared
-        by all members are one wide product, a single output is a sum that a compiler fuses with
-        what comes before it, and the rest is batched.
+        Inputs shared by all members are not copied. A single output is a sum that a compiler fuses
+        with what comes before it.
         """
         if inputs.dim() == 2:
-            wide = weight.transpose(0, 1).flatten(1)  # (inputs, members * outputs)
-            each = (inputs @ wide).reshape(len(inputs), len(weight), -1).transpose(0, 1)
-            return each + bias
+            return torch.baddbmm(bias, inputs.expand(len(weight), -1, -1), weight)
         if weight.shape[-1] == 1:
             return (inputs * weight.transpose(1, 2)).sum(dim=-1, keepdim=True) + bias
         if self.halved:
