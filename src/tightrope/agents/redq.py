@@ -23,6 +23,7 @@ from tightrope.errors import one_line
 __all__ = ["REDQ", "ActorClimbs", "actor_loss", "critic_loss", "draw_members", "squashed_sample"]
 
 ActorClimbs = Literal["minimum", "mean"]
+_TENTH = 10
 
 
 class REDQ(SAC):
@@ -36,7 +37,8 @@ class REDQ(SAC):
         huber: error beyond which the critics' loss is linear; infinity gives the squared loss.
         actor_climbs: the minimum of a subset of critics drawn for it, or the mean of all.
         actor_average: share of the actor in each update of its moving average, see
-            :class:`SACPolicy`; as long as it is the larger, one over the number of updates.
+            :class:`SACPolicy`; a larger one as long as that would be more than the last tenth of
+            all updates.
         compile: run the two losses through torch.compile; falls back with a warning.
         kwargs: as for SB3's SAC; `gradient_steps` is the replay ratio.
     """
@@ -95,7 +97,8 @@ class REDQ(SAC):
         for _ in range(gradient_steps):
             record = self._update(batch_size)
             self._n_updates += 1
-            self.policy.update_average(max(self.actor_average, 1 / self._n_updates))
+            share = _TENTH / (self._n_updates + _TENTH - 1)  # averages the last tenth of them
+            self.policy.update_average(max(self.actor_average, share))
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         for name, value in record.items():
             self.logger.record(f"train/{name}", value.item())
