@@ -7,7 +7,8 @@ With tianshou 2.0.1, mujoco, imageio, and the gymnasium, numpy and torch of cons
 Replay, targets, temperature, losses, actions and their scaling are Tianshou's; networks (two hidden
 layers of 256, learned layer norm, CReLU), ten critics, subsets of two, rates, 10,000 random steps
 and one update per step are ours. Its actor climbs the mean of all critics and its loss is the
-squared one, as ours with --actor-climbs mean --learned-norm --no-scaled-observations.
+squared one, as ours with --actor-climbs mean --critic-norm --learned-norm
+--no-scaled-observations --actor-average 1.
 Columns are those of our log; values and discounted returns are over steps of which a time limit
 does not cut more than 1 %. Its networks are compiled.
 """

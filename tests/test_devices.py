@@ -141,7 +141,7 @@ def redq(device):
 def test_the_losses_of_redq_stay_on_the_device_of_the_agent():
     made = redq("meta")
     networks = (made.critic, made.critic_target, made.actor)
-    assert {p.device for network in networks for p in network.parameters()} == {ELSEWHERE}
+    assert {p.device for p in made.policy.parameters()} == {ELSEWHERE}
     observations, actions, scalars = (
         torch.zeros(shape, device=ELSEWHERE) for shape in ((8, 3), (8, 1), (8,))
     )

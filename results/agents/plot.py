@@ -1,6 +1,7 @@
 """Learning curves from the logs beside this file: python results/agents/plot.py.
 
-Thick: mean return of the last 100 training episodes. Thin: evaluations. A line for each seed.
+Thick: mean return of the last 100 training episodes. Thin: evaluations. A line for each seed. The
+panel of averages has evaluations only.
 """
 
 from pathlib import Path
@@ -16,24 +17,30 @@ HERE = Path(__file__).parent
 BLUE, ORANGE, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"  # colour-blind safe
 # Panels, their curves, and the logs of each.
 PANELS = {
-    "REDQ, Hopper-v4, squared loss: return": {
-        "scaled observations": (BLUE, "hopper-scaled-[01].csv"),
-        "plain observations": (ORANGE, "hopper-plain-1.csv"),
-        "plain, target entropy -1": (PINK, "hopper-entropy-1.csv"),
+    "REDQ, Hopper-v4: return": {
+        "default": (BLUE, "hopper-[012].csv"),
+        "critics with layer norm": (ORANGE, "hopper-scaled-[01].csv"),
+        "the paper's recipe": (PINK, "paper-[012].csv"),
     },
     "REDQ, Hopper-v4: value - discounted return": {
-        "scaled, squared loss": (BLUE, "hopper-scaled-[01].csv"),
-        "plain, squared loss": (ORANGE, "hopper-plain-1.csv"),
-        "scaled, Huber's loss": (GREEN, "hopper-scaled-huber-1.csv"),
+        "default": (BLUE, "hopper-[012].csv"),
+        "critics with layer norm": (ORANGE, "hopper-scaled-[01].csv"),
+        "the paper's recipe": (PINK, "paper-[012].csv"),
     },
-    "REDQ, HalfCheetah-v4, squared loss: return": {
-        "scaled observations": (BLUE, "cheetah-scaled-0.csv"),
-        "plain observations": (ORANGE, "redq-cheetah-square.csv"),
+    "REDQ, HalfCheetah-v4: return": {
+        "default": (BLUE, "cheetah-0.csv"),
+        "critics with layer norm": (ORANGE, "cheetah-scaled-0.csv"),
     },
-    "SAC, Hopper-v4: return": {
-        "scaled observations, seed 1": (BLUE, "sac-scaled.csv"),
-        "plain observations, seed 1": (ORANGE, "sac-plain.csv"),
-        "plain, learned norms, seed 0": (GREEN, "sac.csv"),
+    "two critics, Hopper-v4: return": {
+        "layer norm in the actor": (BLUE, "sac-actor-norms.csv"),
+        "in critics": (GREEN, "sac-critic-norms.csv"),
+        "in both": (ORANGE, "sac-norms.csv"),
+        "in none: SB3's own SAC": (PINK, "sac-sb3.csv"),
+    },
+    "SB3's SAC, Hopper-v4: return of the actor": {
+        "of single steps": (ORANGE, "sac-sb3.csv", "eval_return"),
+        "average, share 0.001": (GREEN, "sac-sb3.csv", "eval_average_1e-3"),
+        "average, share 0.0003": (BLUE, "sac-sb3.csv", "eval_average_3e-4"),
     },
     "PPO, Hopper-v4: return": {"defaults": (GREEN, "ppo.csv")},
 }
@@ -53,7 +60,7 @@ def overestimation(row):
 
 def draw(axes, title, curves):
     """One panel."""
-    for label, (colour, pattern) in curves.items():
+    for label, (colour, pattern, *name) in curves.items():
         paths = sorted(HERE.glob(pattern))
         for index, path in enumerate(paths):
             rows = read_log(path)
@@ -61,10 +68,12 @@ def draw(axes, title, curves):
             shown = {"color": colour, "label": None if index else label + several}
             if "value" in title:
                 axes.plot(*column(rows, overestimation), **shown)
-                continue
-            axes.plot(*column(rows, lambda row: row.get("train_return")), **shown)
-            thin = {"color": colour, "linewidth": 0.5, "alpha": 0.7}
-            axes.plot(*column(rows, lambda row: row.get("eval_return")), **thin)
+            elif name:
+                axes.plot(*column(rows, lambda row, name=name: row.get(*name)), **shown)
+            else:
+                axes.plot(*column(rows, lambda row: row.get("train_return")), **shown)
+                thin = {"color": colour, "linewidth": 0.5, "alpha": 0.7}
+                axes.plot(*column(rows, lambda row: row.get("eval_return")), **thin)
     axes.set_title(title, fontsize=9)
     axes.set_xlabel("thousand steps")
     axes.legend(frameon=False, fontsize=7, loc="upper left")
@@ -73,8 +82,7 @@ def draw(axes, title, curves):
 def main():
     """Draw all panels."""
     figure, panels = plt.subplots(2, 3, figsize=(12, 6), layout="constrained")
-    panels[1, 2].axis("off")
-    for axes, (title, curves) in zip(panels.flat, PANELS.items(), strict=False):
+    for axes, (title, curves) in zip(panels.flat, PANELS.items(), strict=True):
         draw(axes, title, curves)
     figure.savefig(HERE / "curves.png", dpi=110)
 

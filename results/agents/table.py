@@ -25,9 +25,10 @@ def main():
         print("|---|---|---|---|---|")
         for end in range(20_000, int(rows[-1]["step"]) + 1, 10_000):
             recent = [row for row in rows if end - 10_000 < row["step"] <= end]
-            means = [np.mean([row[column] for row in recent]) for column in COLUMNS]
-            cells = (recent[-1]["train_return"], *means)
-            print(f"| {end:,} | " + " | ".join(f"{cell:,.0f}" for cell in cells) + " |")
+            found = [[row[column] for row in recent if column in row] for column in COLUMNS]
+            means = [f"{np.mean(values):,.0f}" if values else "" for values in found]
+            cells = [f"{recent[-1]['train_return']:,.0f}", *means]
+            print(f"| {end:,} | " + " | ".join(cells) + " |")
 
 
 if __name__ == "__main__":

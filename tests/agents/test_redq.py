@@ -307,8 +307,23 @@ def test_a_loaded_agent_goes_on_with_the_scaling_it_was_saved_with(tmp_path):
     for each in (again, other):
         each.set_logger(Logger(None, []))
         fill(each, count=64).train(1, batch_size=8)
-        for network in (each.actor, each.critic, each.critic_target):
+        for network in (each.actor, each.policy.average, each.critic, each.critic_target):
             assert torch.equal(network.features_extractor.mean, mean)
+
+
+def test_a_saved_policy_has_the_layers_it_was_built_with(tmp_path):
+    """By itself, as SB3's policies are saved, without the agent."""
+    kwargs = {"net_arch": [16, 16], "critic_norm": True, "learned_norm": True, "halved": True}
+    made = model(policy_kwargs=kwargs).policy
+    made.save(tmp_path / "policy.pth")
+    again = SACPolicy.load(tmp_path / "policy.pth")
+    assert again.state_dict().keys() == made.state_dict().keys()
+    assert [getattr(layer, "halved", None) for layer in again.critic.layers] == [
+        *(True, None, True, None),
+        False,
+    ]
+    with again.averaged():
+        pass
 
 
 def test_without_a_compiler_the_update_goes_on(monkeypatch):
@@ -331,11 +346,13 @@ def test_without_a_compiler_the_update_goes_on(monkeypatch):
         assert torch.equal(ours, theirs)
 
 
-def test_the_compiled_update_is_the_plain_one():
+@pytest.mark.parametrize("critic_norm", [False, True])
+def test_the_compiled_update_is_the_plain_one(critic_norm):
     """Runs the real compiler where there is one; the fallback would only warn."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        made, plain = fill(model(compile=True)), fill(model())
+        networks = {"policy_kwargs": {"net_arch": [16, 16], "critic_norm": critic_norm}}
+        made, plain = fill(model(compile=True, **networks)), fill(model(**networks))
         for each in (made, plain):
             torch.manual_seed(1)
             np.random.seed(1)  # noqa: NPY002

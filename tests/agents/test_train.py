@@ -1,5 +1,6 @@
 """Runs: resumed, killed, refused; all small, all real."""
 
+import contextlib
 import json
 import math
 import os
@@ -20,9 +21,10 @@ from stable_baselines3.common.logger import Logger
 from tightrope.agents import COLUMNS, TrainingInterruptedError, read_log, specify, train
 from tightrope.agents import train as train_function
 from tightrope.agents.checkpoint import load_checkpoint
+from tightrope.agents.evaluation import evaluate
 from tightrope.agents.experience import Experience
 from tightrope.agents.run import build
-from tightrope.agents.snapshot import export, frozen
+from tightrope.agents.snapshot import averaged, export
 from tightrope.environments import recipe
 from tightrope.errors import InputError
 from tightrope.policies import load_policy, load_record
@@ -184,7 +186,7 @@ def test_observations_are_scaled_by_the_moments_of_the_warm_up(tmp_path):
     model.set_logger(Logger(None, []))
     model.learn(41, log_interval=None)
     seen = model.replay_buffer.observations[:41, 0].astype(np.float64)
-    for network in (model.actor, model.critic, model.critic_target):
+    for network in (model.actor, model.policy.average, model.critic, model.critic_target):
         np.testing.assert_allclose(network.features_extractor.mean, seen.mean(axis=0), rtol=1e-5)
         deviation = np.maximum(seen.std(axis=0), 0.01)
         np.testing.assert_allclose(network.features_extractor.deviation, deviation, rtol=1e-5)
@@ -206,10 +208,10 @@ def test_a_scaled_policy_leaves_with_its_scaling(tmp_path):
     assert load_policy(plain / "policy.safetensors", env).normalizer is None
 
 
-@pytest.mark.parametrize("share", [0.4, 1.0])
-def test_a_policy_is_evaluated_and_leaves_with_the_average_of_its_actor(share, tmp_path):
+@pytest.mark.parametrize(("share", "ratio"), [(0.4, 1), (0.4, 2), (1.0, 1)])
+def test_a_policy_leaves_with_the_average_of_its_actor(share, ratio, tmp_path):
     """Of about the last tenth, as long as the share is not the larger, by a loop of its own."""
-    small = {k: v for k, v in OFF.items() if k in KEPT}
+    small = {k: v for k, v in OFF.items() if k in KEPT} | {"replay_ratio": ratio}
     run = specify("redq", PENDULUM, compile="never", actor_average=share, **small)
     model, experience = build(run)
     model.set_logger(Logger(None, []))
@@ -220,11 +222,13 @@ def test_a_policy_is_evaluated_and_leaves_with_the_average_of_its_actor(share, t
     expected = np.zeros(len(seen[0]))
     for count, actor in enumerate(seen, start=1):
         expected += max(share, 10 / (count + 9)) * (actor - expected)
-    np.testing.assert_allclose(values(model.policy.average), expected, rtol=1e-4, atol=1e-6)
-    moved = np.abs(seen[-1] - expected).max()
-    assert moved > 1e-4 if share < 1 else moved == 0
-    with frozen(model):
-        np.testing.assert_array_equal(values(model.actor), values(model.policy.average))
+    average = values(model.policy.average)
+    np.testing.assert_allclose(average, expected, rtol=1e-4, atol=1e-6)
+    assert np.abs(seen[-1] - average).max() > 1e-4 or share == 1
+    assert np.array_equal(seen[-1], average) == (share == 1)
+    with contextlib.suppress(KeyboardInterrupt), averaged(model):
+        np.testing.assert_array_equal(values(model.actor), average)
+        raise KeyboardInterrupt
     np.testing.assert_array_equal(values(model.actor), seen[-1])
     about = {"agent": "redq", "recipe": run.environment, "chosen": run.settings, "seed": 0}
     experience.low, experience.high = -1.0, 0.0  # no episode has ended
@@ -232,6 +236,20 @@ def test_a_policy_is_evaluated_and_leaves_with_the_average_of_its_actor(share, t
     np.testing.assert_array_equal(values(model.actor), seen[-1])
     policy = load_policy(tmp_path / "snapshot" / "policy.safetensors", experience)
     np.testing.assert_array_equal(policy.weights[-1].T, model.policy.average.mu.weight)
+
+
+def test_evaluations_are_of_the_averaged_actor(tmp_path, monkeypatch):
+    shown = []
+
+    def evaluated(model, *args, **kwargs):
+        shown.append((values(model.actor), values(model.policy.average)))
+        return evaluate(model, *args, **kwargs)
+
+    monkeypatch.setattr("tightrope.agents.training.evaluate", evaluated)
+    train("sac", PENDULUM, tmp_path / "run", **OFF)
+    assert len(shown) >= 2
+    for actor, average in shown:
+        np.testing.assert_array_equal(actor, average)
 
 
 def values(actor):
@@ -490,6 +508,8 @@ def test_stock_sb3_loads_the_zips_without_our_package(agent, tmp_path):
         ("redq", PENDULUM, {"warmup": -1}, "`warmup` must be among the numbers of at least 0"),
         ("redq", PENDULUM, {"actor_climbs": "all"}, "`actor_climbs` must be among minimum, mean"),
         ("redq", PENDULUM, {"learned_norm": 1}, "`learned_norm` must be True or False"),
+        ("redq", PENDULUM, {"critic_norm": "yes"}, "`critic_norm` must be True or False"),
+        ("sac", PENDULUM, {"actor_average": 1.5}, r"`actor_average` must be in \[0, 1\]"),
         ("redq", PENDULUM, {"warmup": 9}, "`warmup` must be at least 10 to scale observations"),
         ("redq", PENDULUM, {"target_entropy": 10**400}, "`target_entropy` must be a number or"),
         ("redq", PENDULUM, {"target_entropy": None}, "`target_entropy` must be a number or auto"),

@@ -30,8 +30,8 @@ _LEAST_DEVIATION = 1e-2  # that a feature is divided by; the least of MuJoCo's H
 class ScaledObservations(BaseFeaturesExtractor):
     """Observations less a mean, over a deviation: given once, never learned.
 
-    A layer norm after the first layer divides by what varies most there. The joint velocities of
-    Hopper vary 10 to 80 times as much as the angles and the height that decide over a fall.
+    The actor's layer norm after its first layer divides by what varies most there. The joint
+    velocities of Hopper vary 10 to 80 times as much as the angles and the height that decide over a fall.
     """
 
     mean: Tensor
@@ -71,7 +71,7 @@ class CriticEnsemble(BaseModel):
         features_extractor: BaseFeaturesExtractor,
         features_dim: int,
         n_critics: int,
-        normed: bool = True,
+        normed: bool,
         learned_norm: bool = False,
         halved: bool = False,
         **kwargs: Any,
@@ -126,7 +126,7 @@ class SACPolicy(StockSACPolicy):
     """For SAC and REDQ: a squashed Gaussian actor, all critics as one ensemble, fused Adam.
 
     Attributes:
-        average: an actor whose weights are a moving average of the actor's.
+        average: an actor whose weights are a moving average of the actor's, kept by REDQ.
     """
 
     average: Actor
@@ -156,18 +156,16 @@ class SACPolicy(StockSACPolicy):
         self.average = self.make_actor().requires_grad_(False)
         self.average.load_state_dict(self.actor.state_dict())
 
-    def update_average(self, share: float) -> None:
-        """Move the average by that share of the way to the actor; 1 makes it the actor."""
-        with torch.no_grad():
-            old, new = self.average.parameters(), self.actor.parameters()
-            torch._foreach_lerp_(list(old), list(new), share)
+    def _get_constructor_parameters(self) -> dict[str, Any]:
+        own = ("critic_norm", "learned_norm", "halved")
+        return super()._get_constructor_parameters() | {name: getattr(self, name) for name in own}
 
     @contextmanager
-    def frozen(self) -> Iterator[None]:
-        """Meanwhile the actor has the weights of its average, as a policy that leaves."""
+    def averaged(self) -> Iterator[None]:
+        """Meanwhile the actor has the weights of its average."""
         held = {name: value.clone() for name, value in self.actor.state_dict().items()}
-        self.actor.load_state_dict(self.average.state_dict())
         try:
+            self.actor.load_state_dict(self.average.state_dict())
             yield
         finally:
             self.actor.load_state_dict(held)

@@ -23,7 +23,8 @@ from tightrope.errors import one_line
 __all__ = ["REDQ", "ActorClimbs", "actor_loss", "critic_loss", "draw_members", "squashed_sample"]
 
 ActorClimbs = Literal["minimum", "mean"]
-_TENTH = 10
+# Polynomial-decay averaging (Shamir and Zhang, 2013): over about the last tenth of the updates.
+_DECAY = 9
 
 
 class REDQ(SAC):
@@ -56,7 +57,7 @@ class REDQ(SAC):
         subset: int = 2,
         huber: float = math.inf,
         actor_climbs: ActorClimbs = "minimum",
-        actor_average: float = 1.0,
+        actor_average: float = 3e-4,
         compile: bool = False,  # noqa: A002
         buffer_size: int = 100_000,
         learning_starts: int = 10_000,
@@ -67,6 +68,8 @@ class REDQ(SAC):
             raise ValueError(f"expected 1 <= subset <= critics, found {subset} and {critics}")
         if actor_climbs not in get_args(ActorClimbs):
             raise ValueError(f"expected actor_climbs minimum or mean, found {actor_climbs!r}")
+        if not 0 <= actor_average <= 1:
+            raise ValueError(f"expected actor_average in [0, 1], found {actor_average!r}")
         self.critics, self.subset, self.huber, self.compile = critics, subset, huber, compile
         self.actor_climbs, self.actor_average = actor_climbs, actor_average
         super().__init__(
@@ -97,8 +100,9 @@ class REDQ(SAC):
         for _ in range(gradient_steps):
             record = self._update(batch_size)
             self._n_updates += 1
-            share = _TENTH / (self._n_updates + _TENTH - 1)  # averages the last tenth of them
-            self.policy.update_average(max(self.actor_average, share))
+            share = (_DECAY + 1) / (self._n_updates + _DECAY)
+            share = max(self.actor_average, share)
+            polyak_update(self.actor.parameters(), self.policy.average.parameters(), share)
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         for name, value in record.items():
             self.logger.record(f"train/{name}", value.item())

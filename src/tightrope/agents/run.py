@@ -195,6 +195,7 @@ def build(run: Run) -> tuple[BaseAlgorithm, Experience]:
             "learning_starts": chosen.warmup,
             "gradient_steps": chosen.replay_ratio,
             "target_entropy": chosen.target_entropy,
+            "actor_average": chosen.actor_average,
         }
         shared["policy_kwargs"] |= {
             "critic_norm": chosen.critic_norm,
@@ -202,7 +203,6 @@ def build(run: Run) -> tuple[BaseAlgorithm, Experience]:
             "halved": chosen.precision == "bfloat16",
             "scaled": chosen.scaled_observations,
         }
-        shared["actor_average"] = chosen.actor_average
         own: dict[str, Any] = {"critics": 2, "subset": 2, "huber": math.inf}
         if isinstance(chosen, REDQSettings):
             own = {"critics": chosen.critics, "subset": chosen.subset, "huber": chosen.huber}

@@ -88,7 +88,8 @@ class SACSettings(Settings):
     scaled_observations: bool = True
     """Whether networks see observations scaled by mean and deviation of the warm-up's."""
     actor_average: float = 3e-4
-    """Share of the newest weights in the average of the actor that is frozen; 1: only these."""
+    """Share of the newest weights in the averaged actor, which is evaluated and frozen; 1: only
+    these."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """Of the critics' large matrix products; bfloat16 is faster where the processor has it."""
 

@@ -11,6 +11,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 
 from tightrope.agents import networks, policies, replay
 from tightrope.agents.experience import Experience
+from tightrope.agents.redq import REDQ
 from tightrope.agents.settings import Settings
 from tightrope.environments import Recipe
 from tightrope.errors import one_line
@@ -18,7 +19,7 @@ from tightrope.files import WriteError, sha256, write_folder
 from tightrope.policies import MLPPolicy, TrainingRecord, load_policy, save_mlp, save_record
 from tightrope.versions import library_versions
 
-__all__ = ["export", "frozen"]
+__all__ = ["averaged", "export"]
 
 _CARRIED = (networks, policies, replay)
 
@@ -35,6 +36,7 @@ def export(
 ) -> None:
     """Write policy.zip, policy.safetensors and policy.json to `folder`, whole or not at all.
 
+    The actor that leaves is the averaged one, if there is one.
     A folder of that name, which a run that is being repeated left, is replaced.
 
     Raises:
@@ -43,7 +45,7 @@ def export(
 
     def fill(new: Path) -> None:
         path = new / "policy.zip"
-        with _self_contained(), frozen(model), path.open("wb") as stream:
+        with _self_contained(), averaged(model), path.open("wb") as stream:
             try:
                 model.save(stream)
             except RuntimeError as error:  # what torch makes of a full disk
@@ -74,11 +76,9 @@ def export(
     write_folder(folder, fill, replace=True)
 
 
-def frozen(model: BaseAlgorithm) -> contextlib.AbstractContextManager[None]:
-    """Meanwhile it acts as the policy that would leave now: REDQ and SAC by an averaged actor."""
-    if isinstance(model.policy, policies.SACPolicy):
-        return model.policy.frozen()
-    return contextlib.nullcontext()
+def averaged(model: BaseAlgorithm) -> contextlib.AbstractContextManager[None]:
+    """Meanwhile it acts by its averaged actor, if it is an agent that has one: REDQ or our SAC."""
+    return model.policy.averaged() if isinstance(model, REDQ) else contextlib.nullcontext()
 
 
 @contextlib.contextmanager

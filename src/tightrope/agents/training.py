@@ -31,7 +31,7 @@ from tightrope.agents.log import Log
 from tightrope.agents.run import Run, build, specify
 from tightrope.agents.segments import Segment
 from tightrope.agents.settings import THREADS
-from tightrope.agents.snapshot import export, frozen
+from tightrope.agents.snapshot import averaged, export
 from tightrope.environments import Recipe
 from tightrope.errors import InputError
 from tightrope.files import replace_atomically
@@ -229,7 +229,7 @@ class _Training:
             row[column] = next((values[name] for name in names if name in values), None)
         if evaluated:
             run = self.run
-            with frozen(self.model):
+            with averaged(self.model):
                 seen = evaluate(
                     self.model,
                     run.environment,

@@ -43,7 +43,7 @@ VERBS = {
     "report": "draw the page of a certificate anew",
     "sign": "sign a certificate with a key of one's own",
     "study": "train, roll out and certify many policies; resumes",
-    "train": "train an agent as the paper does; resumes",
+    "train": "train one of the paper's agents; resumes",
     "verify": "recompute every number of a certificate",
 }
 

@@ -18,7 +18,7 @@ All = Literal["all"]
 
 @dataclass(frozen=True, kw_only=True)
 class Train:
-    """Train an agent as the paper does; the same command resumes an interrupted run."""
+    """Train one of the paper's agents; the same command resumes an interrupted run."""
 
     kinds: ClassVar[Mapping[str, type["Train"]]]
     agent: ClassVar[str]

@@ -145,9 +145,7 @@ def _actor(
     """Names of the actor's linear layers and layer norms in order, its head, and its spread."""
     extractors = ("features_extractor", "actor.features", "q_net.features")
     # Critics take no part in acting; those of REDQ are one ensemble of three-dimensional tensors.
-    # The average of our actors is the actor of our snapshots, too.
-    own = ("average.",) if ours else ()
-    idle = ("critic.", "critic_target.", "q_net_target.", *own)
+    idle = ("critic.", "critic_target.", "q_net_target.")
     known = OUR_SCALING if ours else ()
     acting = [name for name in state if not name.startswith(idle) and name not in known]
     if any(name.startswith(extractors) or np.ndim(state[name]) > 2 for name in acting):
