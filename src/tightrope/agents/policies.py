@@ -31,7 +31,8 @@ class ScaledObservations(BaseFeaturesExtractor):
     """Observations less a mean, over a deviation: given once, never learned.
 
     The actor's layer norm after its first layer divides by what varies most there. The joint
-    velocities of Hopper vary 10 to 80 times as much as the angles and the height that decide over a fall.
+    velocities of Hopper vary 10 to 80 times as much as the angles and the height that decide over
+    a fall.
     """
 
     mean: Tensor
