@@ -110,13 +110,17 @@ def seconds_each(run: Callable[[int], object], count: int) -> float:
 
 
 def random_transitions() -> dict[str, np.ndarray]:
+    """Of episodes: what follows a step is what the next one sees, but for ends."""
     rng = np.random.default_rng(0)
+    observations = rng.standard_normal((TRANSITIONS + 1, OBSERVATIONS), np.float32)
+    terminated = rng.random(TRANSITIONS) < 0.01
+    last = rng.standard_normal((TRANSITIONS, OBSERVATIONS), np.float32)
     return {
-        "observation": rng.standard_normal((TRANSITIONS, OBSERVATIONS), np.float32),
+        "observation": observations[:-1],
         "action": rng.uniform(-1, 1, (TRANSITIONS, ACTIONS)).astype(np.float32),
         "reward": rng.standard_normal(TRANSITIONS, np.float32),
-        "terminated": rng.random(TRANSITIONS) < 0.01,
-        "next": rng.standard_normal((TRANSITIONS, OBSERVATIONS), np.float32),
+        "terminated": terminated,
+        "next": np.where(terminated[:, None], last, observations[1:]),
     }
 
 

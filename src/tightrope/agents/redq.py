@@ -13,9 +13,9 @@ from typing import Any, ClassVar, Literal, get_args
 import torch
 from stable_baselines3 import SAC
 from stable_baselines3.common.policies import BasePolicy
-from stable_baselines3.common.utils import polyak_update
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
+from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from tightrope.agents.policies import CriticEnsemble, SACPolicy
 from tightrope.errors import one_line
@@ -84,6 +84,8 @@ class REDQ(SAC):
     def _setup_model(self) -> None:
         super()._setup_model()
         self._losses = _Losses(compiled=self.compile)
+        self._target = _Moving(self.critic_target, self.critic)
+        self._average = _Moving(self.policy.average, self.actor)
 
     def train(self, gradient_steps: int, batch_size: int = 64) -> None:
         """Update critics, actor, temperature and targets `gradient_steps` times."""
@@ -102,7 +104,7 @@ class REDQ(SAC):
             self._n_updates += 1
             share = (_DECAY + 1) / (self._n_updates + _DECAY)
             share = max(self.actor_average, share)
-            polyak_update(self.actor.parameters(), self.policy.average.parameters(), share)
+            self._average(share)
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         for name, value in record.items():
             self.logger.record(f"train/{name}", value.item())
@@ -141,9 +143,7 @@ class REDQ(SAC):
             temperature=temperature,
             huber=self.huber,
         )
-        self.critic.optimizer.zero_grad()
-        loss.backward()
-        self.critic.optimizer.step()
+        _descend(self.critic.optimizer, loss)
 
         policy_loss, log_prob = self._losses.actor(
             self.critic,
@@ -154,23 +154,21 @@ class REDQ(SAC):
             members=climbed,
             climbs=self.actor_climbs,
         )
-        self.actor.optimizer.zero_grad()
-        policy_loss.backward()
-        self.actor.optimizer.step()
+        _descend(self.actor.optimizer, policy_loss)
         record = {"critic_loss": loss, "actor_loss": policy_loss, "ent_coef": temperature}
 
         if self.ent_coef_optimizer is not None and self.log_ent_coef is not None:
-            # As SB3 does it: the logarithm is learned and stands in for the temperature itself.
-            surplus = (log_prob + float(self.target_entropy)).detach().mean()
-            self.ent_coef_optimizer.zero_grad()
-            (-self.log_ent_coef * surplus).sum().backward()
+            # As SB3 does it: the logarithm is learned and stands in for the temperature itself,
+            # so the loss is -logarithm * (mean log-density + target) and its gradient this.
+            mean = log_prob.mean()
+            self.log_ent_coef.grad = -(mean + float(self.target_entropy)).reshape(1)
             self.ent_coef_optimizer.step()
-            record["entropy"] = -log_prob.mean()
-        polyak_update(self.critic.parameters(), self.critic_target.parameters(), self.tau)
+            record["entropy"] = -mean
+        self._target(self.tau)
         return {name: value.detach() for name, value in record.items()}
 
     def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "_losses"]
+        return [*super()._excluded_save_params(), "_losses", "_target", "_average"]
 
 
 def squashed_sample(actor: Any, observations: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
@@ -233,6 +231,24 @@ def actor_loss(
 def draw_members(critics: int, subset: int, device: Any = None) -> Tensor | None:
     """Indices of `subset` different critics, every subset equally likely; None for all of them."""
     return None if subset == critics else torch.randperm(critics, device=device)[:subset]
+
+
+def _descend(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
+    """One step of the optimizer; unlike Tensor.backward, this does not copy the gradients."""
+    weights = [w for group in optimizer.param_groups for w in group["params"] if w.requires_grad]
+    for weight, gradient in zip(weights, torch.autograd.grad(loss, weights), strict=True):
+        weight.grad = gradient
+    optimizer.step()
+
+
+class _Moving:
+    """Weights that follow others: in each call a share of the way, all in one pass."""
+
+    def __init__(self, moving: nn.Module, followed: nn.Module) -> None:
+        self.weights = [*moving.parameters()], [*followed.parameters()]
+
+    def __call__(self, share: float) -> None:
+        get_ema_multi_avg_fn(1 - share)(*self.weights, None)
 
 
 class _Losses:
