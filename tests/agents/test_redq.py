@@ -248,6 +248,52 @@ def test_the_temperature_follows_a_hand_computation():
         assert made.log_ent_coef.item() == pytest.approx(step, rel=1e-4)
 
 
+def test_the_temperature_has_the_gradient_of_its_loss(monkeypatch):
+    """Where log-densities decide: against autograd."""
+    made = fill(model(target_entropy=-1.3))
+    plain, seen = made._losses.actor, []
+
+    def spy(*networks, **given):
+        loss, log_prob = plain(*networks, **given)
+        seen.append(log_prob)
+        return loss, log_prob
+
+    monkeypatch.setattr(made._losses, "actor", spy)
+    before = made.log_ent_coef.detach().clone().requires_grad_()
+    made.train(1, batch_size=8)
+    (-before * (seen[0] - 1.3)).mean().backward()
+    torch.testing.assert_close(made.log_ent_coef.grad, before.grad)
+
+
+def test_a_step_is_that_of_backward_whatever_the_layout_of_gradients():
+    """One gradient comes transposed, one weight is not used, one is frozen after a step."""
+    torch.manual_seed(0)
+    start, inputs = torch.randn(3, 6), torch.randn(5, 6)
+
+    def steps(descend):
+        weights = [start.clone().requires_grad_() for _ in range(3)]
+        optimizer = torch.optim.Adam(weights, lr=0.1, fused=True)
+        for step in range(3):
+            weights[2].requires_grad_(step == 0)
+            outputs = [torch.einsum("bi,oi->bo", inputs, weight) for weight in weights[::2]]
+            descend(optimizer, torch.stack(outputs).square().sum())
+        return weights
+
+    def plain(optimizer, loss):
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+    found, expected = steps(module._descend), steps(plain)
+    assert all(torch.equal(ours, theirs) for ours, theirs in zip(found, expected, strict=True))
+    assert torch.equal(found[1], start)
+    assert not torch.equal(found[0], start)
+    transposed = start.clone().requires_grad_()
+    loss = torch.einsum("bi,oi->bo", inputs, transposed).sum()
+    (gradient,) = torch.autograd.grad(loss, transposed)
+    assert gradient.stride() != transposed.stride()  # or this would test nothing
+
+
 def test_the_targets_take_a_share_tau_of_the_new_weights():
     made = fill(model(tau=0.25))
     before = [p.detach().clone() for p in made.critic_target.parameters()]
@@ -346,12 +392,12 @@ def test_without_a_compiler_the_update_goes_on(monkeypatch):
         assert torch.equal(ours, theirs)
 
 
-@pytest.mark.parametrize("critic_norm", [False, True])
-def test_the_compiled_update_is_the_plain_one(critic_norm):
+@pytest.mark.parametrize("layers", [{"scaled": True}, {"critic_norm": True, "learned_norm": True}])
+def test_the_compiled_update_is_the_plain_one(layers):
     """Runs the real compiler where there is one; the fallback would only warn."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        networks = {"policy_kwargs": {"net_arch": [16, 16], "critic_norm": critic_norm}}
+        networks = {"policy_kwargs": {"net_arch": [16, 16], **layers}}
         made, plain = fill(model(compile=True, **networks)), fill(model(**networks))
         for each in (made, plain):
             torch.manual_seed(1)

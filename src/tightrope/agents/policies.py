@@ -106,10 +106,12 @@ class CriticEnsemble(BaseModel):
             observations: (batch, …).
             actions: (batch, actions), in [-1, 1].
             members: indices of the members to evaluate.
-            frozen: no gradient for the critics' weights, only for the inputs.
+            frozen: a gradient for the actions only, not for the critics' weights.
         """
         assert self.features_extractor is not None  # given to the constructor
         features = self.extract_features(observations, self.features_extractor)
+        if frozen:
+            features = features.detach()
         hidden = torch.cat((features, actions), dim=1)  # (batch, inputs)
         for index, layer in enumerate(self.layers, start=1):
             weight, bias = cast(Tensor, layer.weight), cast(Tensor, layer.bias)

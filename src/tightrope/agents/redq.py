@@ -38,8 +38,8 @@ class REDQ(SAC):
         huber: error beyond which the critics' loss is linear; infinity gives the squared loss.
         actor_climbs: the minimum of a subset of critics drawn for it, or the mean of all.
         actor_average: share of the actor in each update of its moving average, see
-            :class:`SACPolicy`; a larger one as long as that would be more than the last tenth of
-            all updates.
+            :class:`SACPolicy`; after n updates at least 10 / (n + 9), so that the average is over
+            about the last tenth of them.
         compile: run the two losses through torch.compile; falls back with a warning.
         kwargs: as for SB3's SAC; `gradient_steps` is the replay ratio.
     """
@@ -84,8 +84,6 @@ class REDQ(SAC):
     def _setup_model(self) -> None:
         super()._setup_model()
         self._losses = _Losses(compiled=self.compile)
-        self._target = _Moving(self.critic_target, self.critic)
-        self._average = _Moving(self.policy.average, self.actor)
 
     def train(self, gradient_steps: int, batch_size: int = 64) -> None:
         """Update critics, actor, temperature and targets `gradient_steps` times."""
@@ -104,7 +102,7 @@ class REDQ(SAC):
             self._n_updates += 1
             share = (_DECAY + 1) / (self._n_updates + _DECAY)
             share = max(self.actor_average, share)
-            self._average(share)
+            _follow(self.policy.average, self.actor, share)
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         for name, value in record.items():
             self.logger.record(f"train/{name}", value.item())
@@ -158,17 +156,16 @@ class REDQ(SAC):
         record = {"critic_loss": loss, "actor_loss": policy_loss, "ent_coef": temperature}
 
         if self.ent_coef_optimizer is not None and self.log_ent_coef is not None:
-            # As SB3 does it: the logarithm is learned and stands in for the temperature itself,
-            # so the loss is -logarithm * (mean log-density + target) and its gradient this.
+            # As in SB3 the loss is -log(temperature) * (mean log-density + target entropy).
             mean = log_prob.mean()
             self.log_ent_coef.grad = -(mean + float(self.target_entropy)).reshape(1)
             self.ent_coef_optimizer.step()
             record["entropy"] = -mean
-        self._target(self.tau)
+        _follow(self.critic_target, self.critic, self.tau)
         return {name: value.detach() for name, value in record.items()}
 
     def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "_losses", "_target", "_average"]
+        return [*super()._excluded_save_params(), "_losses"]
 
 
 def squashed_sample(actor: Any, observations: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
@@ -234,21 +231,26 @@ def draw_members(critics: int, subset: int, device: Any = None) -> Tensor | None
 
 
 def _descend(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
-    """One step of the optimizer; unlike Tensor.backward, this does not copy the gradients."""
+    """zero_grad, backward and step, without the copy of each gradient that backward makes.
+
+    It copies because a compiled graph still holds them, and to lay them out as the weights are:
+    fused Adam takes that for granted, so where it is not so they are copied here, too.
+    """
+    optimizer.zero_grad()
     weights = [w for group in optimizer.param_groups for w in group["params"] if w.requires_grad]
-    for weight, gradient in zip(weights, torch.autograd.grad(loss, weights), strict=True):
-        weight.grad = gradient
+    gradients = torch.autograd.grad(loss, weights, allow_unused=True)
+    for weight, gradient in zip(weights, gradients, strict=True):
+        if gradient is not None and gradient.stride() != weight.stride():
+            weight.grad = torch.empty_like(weight).copy_(gradient)
+        else:
+            weight.grad = gradient
     optimizer.step()
 
 
-class _Moving:
-    """Weights that follow others: in each call a share of the way, all in one pass."""
-
-    def __init__(self, moving: nn.Module, followed: nn.Module) -> None:
-        self.weights = [*moving.parameters()], [*followed.parameters()]
-
-    def __call__(self, share: float) -> None:
-        get_ema_multi_avg_fn(1 - share)(*self.weights, None)
+def _follow(moving: nn.Module, followed: nn.Module, share: float) -> None:
+    """Move all weights this share of the way to the other network's, in one fused pass."""
+    move = get_ema_multi_avg_fn(1 - share)
+    move([*moving.parameters()], [*followed.parameters()], None)  # the count is not used
 
 
 class _Losses:
