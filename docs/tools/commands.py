@@ -113,7 +113,7 @@ def _of(entry: Any) -> str:
     if value is dataclasses.MISSING:
         return "needed"
     if isinstance(value, bool):
-        return "yes" if value else ""
+        return f"on; `--no-{entry.name.replace('_', '-')}`" if value else "off"
     if isinstance(value, tuple):
         return " ".join(f"`{each}`" for each in value).replace("` `", " ")
     return "" if value == "" else f"`{value}`"
