@@ -18,13 +18,15 @@ BLUE, ORANGE, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"  # colour
 # Panels, their curves, and the logs of each.
 PANELS = {
     "REDQ, Hopper-v4: return": {
-        "default": (BLUE, "hopper-[01].csv"),
+        "default": (BLUE, "hopper-[012].csv"),
         "critics with layer norm": (ORANGE, "hopper-scaled-[01].csv"),
+        "Huber's loss": (GREEN, "huber-[01].csv"),
         "the paper's recipe": (PINK, "paper-[012].csv"),
     },
     "REDQ, Hopper-v4: value - discounted return": {
-        "default": (BLUE, "hopper-[01].csv"),
+        "default": (BLUE, "hopper-[012].csv"),
         "critics with layer norm": (ORANGE, "hopper-scaled-[01].csv"),
+        "Huber's loss": (GREEN, "huber-[01].csv"),
         "the paper's recipe": (PINK, "paper-[012].csv"),
     },
     "REDQ, HalfCheetah-v4: return": {
