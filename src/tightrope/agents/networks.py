@@ -17,14 +17,21 @@ __all__ = ["CReLU", "EnsembleLinear", "EnsembleNorm", "hidden_layers"]
 class CReLU(nn.Module):
     """Concatenate relu(x) and relu(-x): twice as wide, and no unit is ever dead on both sides."""
 
+    signs: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("signs", torch.tensor([[1.0], [-1.0]]), persistent=False)
+
     def forward(self, inputs: Tensor) -> Tensor:
         """(..., width) to (..., 2 width).
 
         Written with |x|, which is exact up to half the largest float: of relu(x) the compiler keeps
-        a mask for the way back, and an update without layer norm takes 1.8 times as long.
+        a mask for the way back, and an update without layer norm takes 1.8 times as long. And with
+        both signs at once: of torch.cat it writes the halves to memory before a last layer sums.
         """
-        size = inputs.abs()
-        return torch.cat((0.5 * (size + inputs), 0.5 * (size - inputs)), dim=-1)
+        each = inputs.unsqueeze(-2)  # (..., 1, width)
+        return (0.5 * (each.abs() + self.signs * each)).flatten(-2)
 
 
 def hidden_layers(inputs: int, widths: Sequence[int], *, learned_norm: bool) -> nn.Sequential:
