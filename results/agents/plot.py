@@ -76,6 +76,8 @@ def draw(axes, title, curves):
                 axes.plot(*column(rows, lambda row: row.get("train_return")), **shown)
                 thin = {"color": colour, "linewidth": 0.5, "alpha": 0.7}
                 axes.plot(*column(rows, lambda row: row.get("eval_return")), **thin)
+    low, high = axes.get_ylim()
+    axes.set_ylim(low, high + 0.3 * (high - low))  # room for the legend
     axes.set_title(title, fontsize=9)
     axes.set_xlabel("thousand steps")
     axes.legend(frameon=False, fontsize=7, loc="upper left")
