@@ -150,6 +150,17 @@ def test_the_actor_climbs_the_mean_of_all_critics_or_the_minimum_of_the_drawn(
     assert loss.item() == pytest.approx(expected, rel=1e-5)
 
 
+def test_frozen_critics_pass_gradients_to_actions_alone():
+    """Nor to what extracts features, which may be the actor's too."""
+    made, given = model(), inputs(model())
+    observations = given["observations"].requires_grad_()
+    actions = given["actions"].requires_grad_()
+    made.critic.values(observations, actions, frozen=True).sum().backward()
+    assert observations.grad is None
+    assert all(weight.grad is None for weight in made.critic.parameters())
+    assert actions.grad.abs().min() > 0
+
+
 @pytest.mark.parametrize(("climbs", "drawn"), [("mean", None), ("minimum", 2)])
 def test_an_update_draws_the_actors_critics_anew(climbs, drawn, monkeypatch):
     made = fill(model(actor_climbs=climbs, critics=10))

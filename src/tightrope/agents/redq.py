@@ -248,7 +248,7 @@ def _descend(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
 
 
 def _follow(moving: nn.Module, followed: nn.Module, share: float) -> None:
-    """Move all weights this share of the way to the other network's, in one fused pass."""
+    """Move each weight this share of the way to the other network's, in one pass over memory."""
     move = get_ema_multi_avg_fn(1 - share)  # type: ignore[no-untyped-call]
     move([*moving.parameters()], [*followed.parameters()], None)  # the count is not used
 
