@@ -6,11 +6,12 @@
 An update of REDQ: sample 256 transitions of Hopper-v4's sizes; fit ten critics to the minimum of
 two drawn target critics; improve the actor on the mean of all ten; temperature; soft update of
 the targets. Two hidden layers of 256 with learned layer norm and CReLU everywhere. The sides: ours
-plain and compiled, SB3's SAC with ten critics, and the REDQ of Tianshou and of TorchRL, each as it
-comes and compiled; the limit is the time of the matrix products alone, at the speed of torch.bmm.
-Our defaults do less (the actor climbs two critics, critics have no norms, the actor's are not
-learned) and have a line of their own, and so has SAC: two critics, in our update and in SB3's (with
-learned norms).
+plain, compiled and in bfloat16 as well, SB3's SAC with ten critics, and the REDQ of Tianshou and of
+TorchRL, each as it comes, compiled, and under autocast to bfloat16 as well; the limit is the time
+of the matrix products alone, at the speed of torch.bmm in float32.
+Our layers by default do less (the actor climbs two critics, critics have no norms, the actor's are
+not learned) and have a line of their own, and so has SAC: two critics, in our update and in SB3's
+(with learned norms).
 
 Every side is a process of its own that answers on a pipe, all with the same number of threads;
 they take turns in short rounds, so that a machine whose speed drifts slows all alike, and a side's
@@ -270,7 +271,12 @@ def tianshou_redq(action_space: Any) -> Any:
     )
 
 
-def tianshou(compiled: bool) -> Measure:
+def autocast(halved: bool) -> Any:
+    """How a peer computes in bfloat16: torch chooses what."""
+    return torch.autocast("cpu", torch.bfloat16, enabled=halved)
+
+
+def tianshou(compiled: bool, halved: bool = False) -> Measure:
     from gymnasium.spaces import Box
     from tianshou.data import Batch, ReplayBuffer
     from tianshou.utils.torch_utils import policy_within_training_step
@@ -290,13 +296,14 @@ def tianshou(compiled: bool) -> Measure:
     def run(count: int) -> None:
         with policy_within_training_step(policy):
             for _ in range(count):
-                algorithm.update(buffer, BATCH)
+                with autocast(halved):  # which keeps its copies of the weights to its end
+                    algorithm.update(buffer, BATCH)
 
     run(WARM_UP)
     return functools.partial(seconds_each, run)
 
 
-def torchrl(compiled: bool) -> Measure:
+def torchrl(compiled: bool, halved: bool = False) -> Measure:
     from tensordict import TensorDict
     from tensordict.nn import TensorDictModule
     from torchrl.data import Bounded, LazyTensorStorage, TensorDictReplayBuffer
@@ -350,7 +357,8 @@ def torchrl(compiled: bool) -> Measure:
 
     def run(count: int) -> None:
         for _ in range(count):
-            step(buffer.sample())
+            with autocast(halved):
+                step(buffer.sample())
             targets.step()
 
     run(WARM_UP)
@@ -402,16 +410,21 @@ class Side:
 SIDES = {
     "bmm": Side("matrix products alone", bmm, "torch"),
     "compiled": Side("tightrope REDQ, compiled", lambda: ours(EQUAL, compiled=True), "tightrope"),
+    "halved": Side(
+        "tightrope REDQ, compiled, bfloat16",
+        lambda: ours(EQUAL, compiled=True, halved=True),
+        "tightrope",
+    ),
     "plain": Side("tightrope REDQ", lambda: ours(EQUAL, compiled=False), "tightrope"),
     "sb3": Side("SB3 SAC, ten critics", lambda: sb3_sac(EQUAL), "stable-baselines3"),
     "defaults": Side(
-        "tightrope REDQ, our defaults, compiled",
+        "tightrope REDQ, our layers, compiled",
         lambda: ours(DEFAULTS, compiled=True),
         "tightrope",
         work=DEFAULTS,
     ),
     "defaults-halved": Side(
-        "the same with --precision bfloat16",
+        "tightrope REDQ, our layers, compiled, bfloat16",
         lambda: ours(DEFAULTS, compiled=True, halved=True),
         "tightrope",
         work=DEFAULTS,
@@ -420,7 +433,7 @@ SIDES = {
         "tightrope SAC, compiled", lambda: ours(TWO, compiled=True), "tightrope", work=TWO
     ),
     "sac-halved": Side(
-        "the same with --precision bfloat16",
+        "tightrope SAC, compiled, bfloat16",
         lambda: ours(TWO, compiled=True, halved=True),
         "tightrope",
         work=TWO,
@@ -431,11 +444,18 @@ SIDES = {
     "tianshou-compiled": Side(
         "Tianshou REDQ, compiled", lambda: tianshou(True), "tianshou", peer=True
     ),
+    "tianshou-halved": Side(
+        "Tianshou REDQ, compiled, bfloat16", lambda: tianshou(True, True), "tianshou", peer=True
+    ),
     "torchrl": Side("TorchRL REDQ", lambda: torchrl(False), "torchrl", peer=True),
     "torchrl-compiled": Side("TorchRL REDQ, compiled", lambda: torchrl(True), "torchrl", peer=True),
+    "torchrl-halved": Side(
+        "TorchRL REDQ, compiled, bfloat16", lambda: torchrl(True, True), "torchrl", peer=True
+    ),
     "ppo-ours": Side("tightrope train ppo", our_ppo, "tightrope"),
     "ppo-sb3": Side("SB3 PPO.learn", sb3_ppo, "stable-baselines3"),
 }
+OURS = [key for key, side in SIDES.items() if side.package == "tightrope"]
 
 
 def serve(key: str, threads: int) -> None:
@@ -581,22 +601,25 @@ def updates(options: argparse.Namespace) -> None:
     for key, value in times.items():
         ratio = f"{value / reference:12.2f}" if SIDES[key].work == EQUAL else " " * 12
         print(f"  {labels[key]:<48}{value * 1e3:10.2f}{ratio}{value / limits[key]:10.2f}")
-    for name, work in (("REDQ", EQUAL), ("our defaults", DEFAULTS), ("SAC", TWO)):
+    for name, work in (("REDQ", EQUAL), ("our layers", DEFAULTS), ("SAC", TWO)):
         flops = matrix_flops(work)
         print(f"  limit of {name}: {flops / 1e9:.2f} GFLOP at {speed / 1e9:.0f} GFLOP/s, ", end="")
         print(f"{flops / speed * 1e3:.1f} ms")
-    others = [key for key in times if SIDES[key].work == EQUAL and key not in ("compiled", "plain")]
-    if others:
-        fastest = min(others, key=lambda key: times[key])
-        ratio = f"{times[fastest] / reference:.2f} (aim 1.8)"
-        print(f"  fastest peer / ours compiled = {ratio}: {labels[fastest]}")
-    if "compiled" in times:
-        print(f"  ours compiled / limit = {reference / limits['compiled']:.2f} (aim 1.7)")
+    peers = [key for key in times if SIDES[key].work == EQUAL and key not in OURS]
+    for own in (key for key in ("compiled", "halved") if key in times):
+        print(f"  {labels[own]}: {times[own] / limits[own]:.2f} x the limit", end="")
+        print(" (aim 1.7)" if own == "compiled" else "")
+        for halved in (False, True) if own == "halved" else (False,):
+            among = [key for key in peers if key.endswith("halved") == halved]
+            if among:
+                fastest = min(among, key=lambda key: times[key])
+                ratio = f"{times[fastest] / times[own]:.2f} x as fast"
+                print(f"    {ratio} as {labels[fastest]} (aim 1.8)")
 
 
 def concurrent_runs(options: argparse.Namespace) -> None:
     """Updates per second of several runs at once, all together."""
-    print("REDQ, our defaults, compiled: updates per second of all runs together")
+    print("REDQ, our layers, compiled: updates per second of all runs together")
     for runs, threads in ((1, options.threads), (1, 1), (2, 1), (2, options.threads), (3, 1)):
         started = [Worker("defaults", Path(sys.executable), threads) for _ in range(runs)]
         rates = []

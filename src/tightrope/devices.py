@@ -1,10 +1,11 @@
 """Where torch computes: the processor, or a GPU."""
 
 import re
+from typing import Any
 
 from tightrope.errors import InputError
 
-__all__ = ["check_device", "resolve_device"]
+__all__ = ["check_device", "multiplies_bfloat16", "resolve_device"]
 
 
 def check_device(device: str) -> str:
@@ -36,3 +37,13 @@ def resolve_device(device: str) -> str:
         found = f"{count}, counted from cuda:0" if count else "none that torch can use"
         raise InputError(f"expected a GPU for `device` {device}, found {found}: give cpu or auto")
     return device
+
+
+def multiplies_bfloat16(device: str) -> bool:
+    """Whether torch multiplies matrices in bfloat16 there, as far as it tells; GPUs not tried."""
+    import torch
+
+    # Older versions of torch do not tell what the processor has; and torch may be held back.
+    has: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
+    used = torch.backends.cpu.get_cpu_capability() == "AVX512"
+    return device == "cpu" and used and any(has.get(name) for name in ("avx512_bf16", "amx_bf16"))

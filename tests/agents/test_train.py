@@ -17,12 +17,14 @@ import pytest
 import torch
 from interruptions import interrupt_at
 from stable_baselines3.common.logger import Logger
+from torch import nn
 
 from tightrope.agents import COLUMNS, TrainingInterruptedError, read_log, specify, train
 from tightrope.agents import train as train_function
 from tightrope.agents.checkpoint import load_checkpoint
 from tightrope.agents.evaluation import evaluate
 from tightrope.agents.experience import Experience
+from tightrope.agents.networks import HalvedLinear
 from tightrope.agents.run import build
 from tightrope.agents.snapshot import averaged, export
 from tightrope.environments import recipe
@@ -44,16 +46,24 @@ def same(left, right):
     return all(torch.equal(left[name], right[name]) for name in left)
 
 
-@pytest.mark.parametrize("agent", ["redq", pytest.param("sac", marks=pytest.mark.validity)])
-def test_a_resumed_run_is_the_run_that_was_interrupted(agent, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("agent", "precision"),
+    [
+        ("redq", "float32"),
+        ("redq", "bfloat16"),
+        pytest.param("sac", "float32", marks=pytest.mark.validity),
+    ],
+)
+def test_a_resumed_run_is_the_run_that_was_interrupted(agent, precision, tmp_path, monkeypatch):
     """Bit for bit: weights, record and log."""
-    whole = train(agent, PENDULUM, tmp_path / "whole", **OFF)
+    options = {**OFF, "precision": precision}
+    whole = train(agent, PENDULUM, tmp_path / "whole", **options)
     with monkeypatch.context() as patched:
         interrupt_at(patched, 460)
         with pytest.raises(TrainingInterruptedError, match=r"at step 459; .* from step 400"):
-            train(agent, PENDULUM, tmp_path / "parts", **OFF)
+            train(agent, PENDULUM, tmp_path / "parts", **options)
     assert (tmp_path / "parts" / "checkpoint.pt").is_file()
-    parts = train(agent, PENDULUM, tmp_path / "parts", **OFF)
+    parts = train(agent, PENDULUM, tmp_path / "parts", **options)
     assert list(whole) == list(parts) == ["starter", "intermediate", "final"]
     for name in whole:
         assert same(weights(whole[name]), weights(parts[name])), name
@@ -170,13 +180,66 @@ def test_a_threshold_trains_resumes_and_is_on_record_as_json(threshold, recorded
         assert content["settings"]["huber"] == recorded
 
 
-def test_bfloat16_reaches_all_hidden_layers_of_the_critics(tmp_path):
+def test_bfloat16_reaches_all_hidden_layers(tmp_path):
     folders = train("sac", PENDULUM, tmp_path / "run", **OFF, precision="bfloat16")
     assert load_record(folders["final"] / "policy.json").settings["precision"] == "bfloat16"
     model, _ = build(specify("redq", PENDULUM, precision="bfloat16", compile="never"))
     for critic in (model.critic, model.critic_target):
         assert [layer.halved for layer in critic.layers] == [True, True, False]
+    for actor in (model.actor, model.policy.average):
+        hidden = [layer for layer in actor.latent_pi if isinstance(layer, nn.Linear)]
+        assert [isinstance(layer, HalvedLinear) for layer in hidden] == [False, True]
     load_policy(folders["final"] / "policy.zip", recipe(PENDULUM).make())
+
+
+@pytest.mark.parametrize(
+    ("flags", "used", "device", "found"),
+    [
+        ({"avx512_bf16": True, "avx512_f": True}, "AVX512", "cpu", "bfloat16"),
+        ({"amx_bf16": True}, "AVX512", "cpu", "bfloat16"),
+        ({"avx512_bf16": False, "avx512_f": True}, "AVX512", "cpu", "float32"),
+        ({"avx512_bf16": True}, "DEFAULT", "cpu", "float32"),  # ATEN_CPU_CAPABILITY
+        ({}, "AVX512", "cpu", "float32"),
+        ({"avx512_bf16": True}, "AVX512", "cuda", "float32"),
+    ],
+)
+def test_by_default_the_precision_is_what_the_processor_multiplies_fast(
+    monkeypatch, flags, used, device, found
+):
+    """And is on record as such: on another processor the run does not go on otherwise."""
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
+    monkeypatch.setattr("torch.cpu.get_capabilities", lambda: flags, raising=False)
+    monkeypatch.setattr("torch.backends.cpu.get_cpu_capability", lambda: used)
+    for agent in ("redq", "sac"):
+        run = specify(agent, PENDULUM, device=device)
+        assert run.to_json()["settings"]["precision"] == found
+        for given in ("float32", "bfloat16"):
+            assert specify(agent, PENDULUM, precision=given).settings.precision == given
+
+
+def test_threads_are_no_more_than_cores_and_given_back(tmp_path, monkeypatch):
+    seen, before = [], torch.get_num_threads()
+
+    def spy(run):
+        seen.append(torch.get_num_threads())
+        raise InputError("enough")
+
+    monkeypatch.setattr("tightrope.agents.training.build", spy)
+    monkeypatch.setattr("tightrope.agents.training._ALL_THREADS", 2)
+    for agent, threads in (("redq", None), ("sac", None), ("ppo", None), ("sac", 1), ("sac", 9)):
+        with pytest.raises(InputError, match="enough"):
+            train(agent, PENDULUM, tmp_path / "run", threads=threads)
+    assert seen == [2, 2, 1, 1, 2]
+    assert torch.get_num_threads() == before
+
+
+def test_a_run_goes_on_only_in_the_precision_it_was_begun_in(tmp_path, monkeypatch):
+    train("sac", PENDULUM, tmp_path / "run", **OFF, precision="bfloat16")
+    monkeypatch.setattr("torch.cpu.get_capabilities", dict, raising=False)
+    with pytest.raises(InputError, match=r"precision bfloat16.*found float32: give the same"):
+        train("sac", PENDULUM, tmp_path / "run", **OFF)
+    train("sac", PENDULUM, tmp_path / "run", **OFF, precision="bfloat16")
 
 
 def test_observations_are_scaled_by_the_moments_of_the_warm_up(tmp_path):
@@ -438,7 +501,8 @@ def test_a_kill_at_any_moment_leaves_a_readable_checkpoint(tmp_path):
 @pytest.mark.parametrize("agent", ["redq", "ppo"])  # sac is written as redq is
 def test_the_weights_without_pickle_act_as_the_zip_does(agent, tmp_path):
     """policy.safetensors in numpy against SB3's own predict, on the same observations."""
-    options = {**SMALL, "steps": 256, "rollout": 128} if agent == "ppo" else OFF
+    ppo = {**SMALL, "steps": 256, "rollout": 128}
+    options = ppo if agent == "ppo" else {**OFF, "precision": "bfloat16"}
     folder = list(train(agent, "InvertedPendulum-v5", tmp_path / "run", **options).values())[-1]
     env = recipe("InvertedPendulum-v5").make()
     rows = np.random.default_rng(0).normal(size=(8, 4)).astype(np.float32)
@@ -470,7 +534,8 @@ print(model.predict(rows, deterministic=True)[0].ravel().tolist())
 
 @pytest.mark.parametrize("agent", ["redq", "ppo"])  # sac is written as redq is
 def test_stock_sb3_loads_the_zips_without_our_package(agent, tmp_path):
-    options = {**SMALL, "steps": 256, "rollout": 128} if agent == "ppo" else OFF
+    ppo = {**SMALL, "steps": 256, "rollout": 128}
+    options = ppo if agent == "ppo" else {**OFF, "precision": "bfloat16"}
     folder = list(train(agent, "InvertedPendulum-v5", tmp_path / "run", **options).values())[-1]
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT_US, agent.replace("redq", "sac"), folder / "policy.zip"],
@@ -514,7 +579,7 @@ def test_stock_sb3_loads_the_zips_without_our_package(agent, tmp_path):
         ("redq", PENDULUM, {"target_entropy": 10**400}, "`target_entropy` must be a number or"),
         ("redq", PENDULUM, {"target_entropy": None}, "`target_entropy` must be a number or auto"),
         ("sac", PENDULUM, {"target_entropy": math.nan}, "`target_entropy` must be a number or"),
-        ("sac", PENDULUM, {"precision": "half"}, "`precision` must be among float32, bfloat16"),
+        ("sac", PENDULUM, {"precision": "half"}, "`precision` must be among auto, float32"),
         ("redq", PENDULUM, {"critics": True}, "`critics` must be a number"),
         ("redq", PENDULUM, {"device": "gpu"}, "`device` must be auto, cpu, cuda or such as"),
         ("redq", PENDULUM, {"device": "cuda:99"}, "expected a GPU for `device` cuda:99"),

@@ -145,6 +145,8 @@ def test_the_kept_trainings_are_those_that_the_small_study_asks_for(tmp_path):
     graph = build_graph(load_study(ROOT / "studies/mini.toml"), ROOT / "studies")
     runs = [folder._run(path) for path in (ROOT / "results/mini/trained").glob("*/run.json")]
     assert {folder._key(job.spec) for job in graph.of("train")} == set(map(folder._key, runs))
+    # of the machine that it runs on, a job asks nothing
+    assert {job.spec["settings"].get("precision") for job in graph.of("train")} <= {"float32", None}
     shutil.copytree(ROOT / "results/mini/trained/redq-hopper-0", tmp_path / "run")
     content = json.loads((tmp_path / "run/run.json").read_text())
     del content["settings"]["scaled_observations"]

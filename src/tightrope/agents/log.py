@@ -104,9 +104,9 @@ def _quiet_threads() -> Iterator[None]:
         threading.excepthook = plain
 
 
-def read_log(path: Path) -> list[dict[str, float]]:
+def read_log(path: str | Path) -> list[dict[str, float]]:
     """The rows of a log.csv, without their empty cells."""
-    with path.open(newline="") as stream:
+    with Path(path).open(newline="") as stream:
         rows = list(csv.DictReader(stream))
     whole = [row for row in rows if None not in row.values()]  # a kill may cut the last one
     return [{name: float(cell) for name, cell in row.items() if cell} for row in whole]

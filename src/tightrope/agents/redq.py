@@ -103,6 +103,7 @@ class REDQ(SAC):
             share = (_DECAY + 1) / (self._n_updates + _DECAY)
             share = max(self.actor_average, share)
             _follow(self.policy.average, self.actor, share)
+        self.policy.set_training_mode(False)
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         for name, value in record.items():
             self.logger.record(f"train/{name}", value.item())
@@ -231,13 +232,15 @@ def draw_members(critics: int, subset: int, device: Any = None) -> Tensor | None
 
 
 def _descend(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
-    """zero_grad, backward and step, without the copy of each gradient that backward makes.
+    """Backward and step, without the copy of each gradient that backward makes.
 
     It copies because a compiled graph still holds them, and to lay them out as the weights are:
     fused Adam takes that for granted, so where it is not so they are copied here, too.
     """
-    optimizer.zero_grad()
-    weights = [w for group in optimizer.param_groups for w in group["params"] if w.requires_grad]
+    weights = [weight for group in optimizer.param_groups for weight in group["params"]]
+    for weight in weights:
+        weight.grad = None
+    weights = [weight for weight in weights if weight.requires_grad]
     gradients = torch.autograd.grad(loss, weights, allow_unused=True)
     for weight, gradient in zip(weights, gradients, strict=True):
         if gradient is not None and gradient.stride() != weight.stride():

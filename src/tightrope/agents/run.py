@@ -22,7 +22,7 @@ from tightrope.agents.settings import (
     is_whole,
     settings,
 )
-from tightrope.devices import resolve_device
+from tightrope.devices import multiplies_bfloat16, resolve_device
 from tightrope.environments import Recipe, recipe
 from tightrope.errors import InputError
 from tightrope.versions import library_versions
@@ -31,7 +31,7 @@ __all__ = ["RUN_FORMAT", "Compile", "Run", "build", "specify"]
 
 Compile = Literal["auto", "always", "never"]
 
-RUN_FORMAT = "tightrope.run/4"
+RUN_FORMAT = "tightrope.run/5"
 _COMPILE_FROM = 20_000  # updates from which compiling pays for itself (benchmarks/README.md)
 _EVALUATIONS = 50  # in a whole run
 _SCALED_FROM = 10  # steps of a warm-up whose moments say anything
@@ -138,8 +138,11 @@ def specify(
     reached = {name: at for name, at in names.items() if at <= total}
     if total not in reached.values():
         reached["final"] = total
-    compiled = False
+    device, compiled = resolve_device(device), False
     if isinstance(chosen, SACSettings):
+        if chosen.precision == "auto":
+            fast = multiplies_bfloat16(device)
+            chosen = dataclasses.replace(chosen, precision="bfloat16" if fast else "float32")
         updates = (total - chosen.warmup) * chosen.replay_ratio
         compiled = compile == "always" or (compile == "auto" and updates >= _COMPILE_FROM)
     elif compile == "always":
@@ -154,7 +157,7 @@ def specify(
         compile=compiled,
         evaluate_every=every,
         evaluation_episodes=evaluation_episodes,
-        device=resolve_device(device),
+        device=device,
     )
 
 

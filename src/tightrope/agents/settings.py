@@ -1,7 +1,7 @@
 """Hyperparameters: one frozen record per agent, whose defaults are the paper's but for four.
 
 No layer norm in critics, the squared loss of REDQ's, scaled observations, and an averaged actor;
-why is in docs/agents.md.
+why is in docs/agents.md. Products in bfloat16 are for speed.
 
 The fields are the arguments of :func:`tightrope.agents.train`, the options of the command with
 their help, and part of the record of a run. Nothing here needs torch.
@@ -90,8 +90,9 @@ class SACSettings(Settings):
     actor_average: float = 3e-4
     """Share of the newest weights in the averaged actor, which is evaluated and frozen; 1: only
     these."""
-    precision: Literal["float32", "bfloat16"] = "float32"
-    """Of the critics' large matrix products; bfloat16 is faster where the processor has it."""
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    """Of the products between hidden layers, in updates; auto: bfloat16 where the processor has
+    such products."""
 
 
 @dataclass(frozen=True)
@@ -143,8 +144,8 @@ LEVELS: dict[str, dict[str, int]] = {
     "ppo": {"starter": 1_000_000, "intermediate": 3_000_000, "expert": 5_000_000},
 }
 
-# Of torch: one where networks are so small that more would wait for each other.
-THREADS: dict[str, int | Literal["all"]] = {"redq": "all", "sac": 1, "ppo": 1}
+# Of torch: no more than what its networks are large enough for (benchmarks/README.md).
+THREADS: dict[str, int | Literal["all"]] = {"redq": "all", "sac": 2, "ppo": 1}
 
 
 def settings(agent: str, overrides: dict[str, Any]) -> Settings:

@@ -77,8 +77,8 @@ def train(
         agent: redq, sac or ppo.
         env: id of the environment.
         out: folder of the run.
-        threads: of torch; by default all cores for REDQ, one for the small networks of the others
-            (`THREADS`).
+        threads: of torch, no more than there are cores (or OMP_NUM_THREADS says) and only
+            meanwhile; all: as many. By default all for REDQ, two for SAC, one for PPO (`THREADS`).
         checkpoint_every: steps after which a checkpoint is due; off-policy agents write it at the
             end of the episode, unless that takes as many steps again.
         progress: show a bar on standard error.
@@ -93,10 +93,14 @@ def train(
     for name, value in (("threads", threads), ("checkpoint_every", checkpoint_every)):
         if value != "all" and value < 1:
             raise InputError(f"`{name}` must be at least 1, found {value!r}")
-    torch.set_num_threads(_ALL_THREADS if threads == "all" else threads)
-    model, experience = build(run)
-    with claim(Path(out), run):
-        return _Training(run, Path(out), model, experience, checkpoint_every).go(progress)
+    before = torch.get_num_threads()
+    torch.set_num_threads(_ALL_THREADS if threads == "all" else min(threads, _ALL_THREADS))
+    try:
+        model, experience = build(run)
+        with claim(Path(out), run):
+            return _Training(run, Path(out), model, experience, checkpoint_every).go(progress)
+    finally:
+        torch.set_num_threads(before)
 
 
 class _Training:

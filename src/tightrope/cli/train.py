@@ -36,7 +36,7 @@ class Train:
     device: Annotated[str, tyro.conf.arg(metavar="{auto,cpu,cuda,cuda:N}")] = "auto"
     """What torch computes on; auto: cuda if there is one."""
     threads: int | All
-    """Threads of torch; all: one per core."""
+    """Most threads of torch, never more than one per core; all: as many."""
     checkpoint_every: int = 10_000
     """Steps after which a checkpoint is due; redq and sac write it at the end of the episode."""
     evaluate_every: int | Auto = "auto"

@@ -112,6 +112,8 @@ def build_graph(study: Study, beside: Path) -> Graph:
 
 def _trained(block: Training) -> Iterator[Subject]:
     chosen = settings(block.agent, block.settings).to_json()
+    if chosen.get("precision") == "auto":  # a job is the same on whatever machine it runs
+        chosen["precision"] = "float32"
     for environment in block.environments:
         built = recipe(environment)
         for seed in block.instances:
