@@ -596,11 +596,11 @@ def updates(options: argparse.Namespace) -> None:
     times = {key: statistics.median(values) for key, values in seconds.items()}
     effort = f"median of {options.rounds} rounds of {options.updates} updates"
     print(f"REDQ and SAC: {effort}, {options.threads} threads")
-    print(f"  {'':<48}{'ms/update':>10}{'/ compiled':>12}{'/ limit':>10}")
+    print(f"  {'':<58}{'ms/update':>10}{'/ compiled':>12}{'/ limit':>10}")
     reference = times.get("compiled", math.nan)
     for key, value in times.items():
         ratio = f"{value / reference:12.2f}" if SIDES[key].work == EQUAL else " " * 12
-        print(f"  {labels[key]:<48}{value * 1e3:10.2f}{ratio}{value / limits[key]:10.2f}")
+        print(f"  {labels[key]:<58}{value * 1e3:10.2f}{ratio}{value / limits[key]:10.2f}")
     for name, work in (("REDQ", EQUAL), ("our layers", DEFAULTS), ("SAC", TWO)):
         flops = matrix_flops(work)
         print(f"  limit of {name}: {flops / 1e9:.2f} GFLOP at {speed / 1e9:.0f} GFLOP/s, ", end="")

@@ -30,7 +30,7 @@ PANELS = {
         "the paper's recipe": (PINK, "paper-[012].csv"),
     },
     "REDQ, HalfCheetah-v4: return": {
-        "default": (BLUE, "cheetah-0.csv"),
+        "default": (BLUE, "cheetah-[01].csv"),
         "critics with layer norm": (ORANGE, "cheetah-scaled-0.csv"),
     },
     "two critics, Hopper-v4: return": {

@@ -379,27 +379,8 @@ def test_a_saved_policy_has_the_layers_it_was_built_with(tmp_path):
         *(True, None, True, None),
         False,
     ]
-    assert [type(layer) for layer in again.actor.latent_pi] == [
-        type(layer) for layer in made.actor.latent_pi
-    ]
     with again.averaged():
         pass
-
-
-def test_an_actor_rounds_in_updates_only():
-    """Whoever holds it: new, after updates, averaged, and copied by the weights."""
-    made = fill(model(policy_kwargs={"net_arch": [16, 16], "halved": True}))
-    exact = model().policy
-    rows = torch.randn(8, 3, generator=torch.Generator().manual_seed(0))
-    for updates in (0, 3):
-        if updates:
-            made.train(updates, batch_size=8)
-        for actor in (made.actor, made.policy.average):
-            exact.actor.load_state_dict(actor.state_dict())
-            assert torch.equal(actor(rows, deterministic=True), exact.actor(rows, True))
-    made.policy.set_training_mode(True)
-    exact.actor.load_state_dict(made.actor.state_dict())
-    assert not torch.equal(made.actor(rows, True), exact.actor(rows, True))
 
 
 def test_without_a_compiler_the_update_goes_on(monkeypatch):

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-__all__ = ["CReLU", "EnsembleLinear", "EnsembleNorm", "HalvedLinear", "hidden_layers"]
+__all__ = ["CReLU", "EnsembleLinear", "EnsembleNorm", "hidden_layers"]
 
 
 class CReLU(nn.Module):
@@ -34,33 +34,16 @@ class CReLU(nn.Module):
         return (0.5 * (each.abs() + self.signs * each)).flatten(-2)
 
 
-class HalvedLinear(nn.Linear):
-    """A linear layer that in training mode rounds what it multiplies to bfloat16.
-
-    Weights stay float32, and so does whatever it answers out of training: an actor acts, and is
-    frozen, as if it had no such layer.
-    """
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        """(..., inputs) to (..., outputs)."""
-        if not self.training:
-            return super().forward(inputs)
-        return functional.linear(inputs.bfloat16(), self.weight.bfloat16()).float() + self.bias
-
-
-def hidden_layers(
-    inputs: int, widths: Sequence[int], *, learned_norm: bool, halved: bool = False
-) -> nn.Sequential:
+def hidden_layers(inputs: int, widths: Sequence[int], *, learned_norm: bool) -> nn.Sequential:
     """Linear, layer norm and CReLU for each width; the output is twice the last width.
 
     The scale and shift of a layer norm that is not learned stay 1 and 0, but are there, so that
-    all our networks are read in one way. Halved are the layers between hidden ones.
+    all our networks are read in one way.
     """
     layers: list[nn.Module] = []
     for width in widths:
         norm = nn.LayerNorm(width).requires_grad_(learned_norm)
-        linear = HalvedLinear if halved and layers else nn.Linear
-        layers += [linear(inputs, width), norm, CReLU()]
+        layers += [nn.Linear(inputs, width), norm, CReLU()]
         inputs = 2 * width
     return nn.Sequential(*layers)
 

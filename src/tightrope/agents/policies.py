@@ -51,16 +51,12 @@ class ScaledObservations(BaseFeaturesExtractor):
 class LayeredActor(Actor):
     """SAC's squashed Gaussian on our layers."""
 
-    def __init__(
-        self, *args: Any, learned_norm: bool = False, halved: bool = False, **kwargs: Any
-    ) -> None:
+    def __init__(self, *args: Any, learned_norm: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if self.use_sde:
             raise ValueError("expected use_sde=False, found True: these layers do not support it")
         actions = get_action_dim(self.action_space)
-        self.latent_pi = hidden_layers(
-            self.features_dim, self.net_arch, learned_norm=learned_norm, halved=halved
-        )
+        self.latent_pi = hidden_layers(self.features_dim, self.net_arch, learned_norm=learned_norm)
         self.mu = nn.Linear(2 * self.net_arch[-1], actions)
         self.log_std = nn.Linear(2 * self.net_arch[-1], actions)  # type: ignore[assignment]
 
@@ -162,8 +158,6 @@ class SACPolicy(StockSACPolicy):
         super()._build(lr_schedule)
         self.average = self.make_actor().requires_grad_(False)
         self.average.load_state_dict(self.actor.state_dict())
-        self.average.set_training_mode(False)
-        self.set_training_mode(False)  # an actor rounds in updates only
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
         own = ("critic_norm", "learned_norm", "halved")
@@ -199,8 +193,7 @@ class SACPolicy(StockSACPolicy):
     def make_actor(self, features_extractor: BaseFeaturesExtractor | None = None) -> Actor:
         """The actor that SB3's constructor asks for."""
         kwargs = self._update_features_extractor(self.actor_kwargs, features_extractor)
-        kwargs |= {"learned_norm": self.learned_norm, "halved": self.halved}
-        return LayeredActor(**kwargs).to(self.device)
+        return LayeredActor(**kwargs, learned_norm=self.learned_norm).to(self.device)
 
     def make_critic(self, features_extractor: BaseFeaturesExtractor | None = None) -> Any:
         """The critics that SB3's constructor asks for, twice: the targets are made the same way."""

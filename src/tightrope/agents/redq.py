@@ -103,7 +103,6 @@ class REDQ(SAC):
             share = (_DECAY + 1) / (self._n_updates + _DECAY)
             share = max(self.actor_average, share)
             _follow(self.policy.average, self.actor, share)
-        self.policy.set_training_mode(False)
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         for name, value in record.items():
             self.logger.record(f"train/{name}", value.item())

@@ -31,7 +31,7 @@ __all__ = ["RUN_FORMAT", "Compile", "Run", "build", "specify"]
 
 Compile = Literal["auto", "always", "never"]
 
-RUN_FORMAT = "tightrope.run/5"
+RUN_FORMAT = "tightrope.run/4"
 _COMPILE_FROM = 20_000  # updates from which compiling pays for itself (benchmarks/README.md)
 _EVALUATIONS = 50  # in a whole run
 _SCALED_FROM = 10  # steps of a warm-up whose moments say anything

@@ -91,7 +91,7 @@ class SACSettings(Settings):
     """Share of the newest weights in the averaged actor, which is evaluated and frozen; 1: only
     these."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    """Of the products between hidden layers, in updates; auto: bfloat16 where the processor has
+    """Of the critics' products between hidden layers; auto: bfloat16 where the processor has
     such products."""
 
 
