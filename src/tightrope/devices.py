@@ -1,11 +1,13 @@
 """Where torch computes: the processor, or a GPU."""
 
+import contextlib
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from tightrope.errors import InputError
 
-__all__ = ["check_device", "multiplies_bfloat16", "resolve_device"]
+__all__ = ["check_device", "multiplies_bfloat16", "resolve_device", "threads"]
 
 
 def check_device(device: str) -> str:
@@ -47,3 +49,16 @@ def multiplies_bfloat16(device: str) -> bool:
     has: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
     used = torch.backends.cpu.get_cpu_capability() == "AVX512"
     return device == "cpu" and used and any(has.get(name) for name in ("avx512_bf16", "amx_bf16"))
+
+
+@contextlib.contextmanager
+def threads(count: int) -> Iterator[None]:
+    """Meanwhile torch has so many threads."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,7 +1,6 @@
 """Fit one portion: from a prior to a posterior, several members at once."""
 
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from tightrope.devices import threads
 from tightrope.posteriors.gaussians import Gaussians
 from tightrope.posteriors.network import Sampling, draw, predict
 from tightrope.posteriors.objectives import OBJECTIVES, Stage
@@ -120,7 +120,8 @@ def fit(
     batches = _Batches(len(rows), settings.batch, noise)
     before = _prior_losses(prior, rows, noise, settings) if stage.kappa > 0 else None
     sums = torch.zeros(settings.epochs, 3, prior.members, dtype=torch.float64, device=device)
-    with _threads(prior.members):
+    # One network's mini-batches are so small that more threads wait for each other.
+    with threads(1 if prior.members == 1 else torch.get_num_threads()):
         for epoch in range(settings.epochs):
             for _ in range(settings.epoch_steps):
                 picked = batches.next()
@@ -142,17 +143,6 @@ def fit(
         found = move.posterior()  # whose layers are views of one tensor
         layers = (tuple(map(torch.clone, part)) for part in (found.means, found.log_variances))
         return Gaussians(*layers).to("cpu"), Curves(*curves)
-
-
-@contextlib.contextmanager
-def _threads(members: int) -> Iterator[None]:
-    """One thread for one network: its mini-batches are so small that more wait for each other."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1 if members == 1 else before)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 class _Move:
