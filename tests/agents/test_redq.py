@@ -165,20 +165,19 @@ def test_frozen_critics_pass_gradients_to_actions_alone():
 def test_an_update_draws_the_actors_critics_anew(climbs, drawn, monkeypatch):
     made = fill(model(actor_climbs=climbs, critics=10))
     seen = []
-    plain = {"critic": module.critic_loss, "actor": module.actor_loss}
 
-    def spy(name):
+    def spy(plain):
         def call(*networks, members, **given):
-            seen.append((name, None if members is None else sorted(members.tolist())))
-            return plain[name](*networks, members=members, **given)
+            seen.append((plain, None if members is None else sorted(members.tolist())))
+            return plain(*networks, members=members, **given)
 
         return call
 
-    for name in plain:
-        monkeypatch.setattr(made._losses, name, spy(name))
+    for plain in (critic_loss, actor_loss):
+        monkeypatch.setattr(module, plain.__name__, spy(plain))
     made.train(20, batch_size=8)
-    targets = [members for name, members in seen if name == "critic"]
-    climbed = [members for name, members in seen if name == "actor"]
+    targets = [members for loss, members in seen if loss is critic_loss]
+    climbed = [members for loss, members in seen if loss is actor_loss]
     assert {len(members) for members in targets} == {2}
     assert {None if m is None else len(m) for m in climbed} == {drawn}
     assert targets != climbed
@@ -232,13 +231,12 @@ def test_targets_bootstrap_through_truncation_but_not_through_termination(
 ):
     made = fill(model(), done=done, timeout=timeout)
     seen = []
-    plain = module.critic_loss
 
     def spy(*networks, bootstraps, **given):
         seen.append(bootstraps)
-        return plain(*networks, bootstraps=bootstraps, **given)
+        return critic_loss(*networks, bootstraps=bootstraps, **given)
 
-    monkeypatch.setattr(made._losses, "critic", spy)
+    monkeypatch.setattr(module, "critic_loss", spy)
     made.train(1, batch_size=8)
     expected = 0.99 if bootstraps else 0.0
     torch.testing.assert_close(seen[0], torch.full((8,), expected))
@@ -260,49 +258,68 @@ def test_the_temperature_follows_a_hand_computation():
 
 
 def test_the_temperature_has_the_gradient_of_its_loss(monkeypatch):
-    """Where log-densities decide: against autograd."""
+    """Where log-densities decide: against autograd; Adam keeps a tenth of its first gradient."""
     made = fill(model(target_entropy=-1.3))
-    plain, seen = made._losses.actor, []
+    seen = []
 
     def spy(*networks, **given):
-        loss, log_prob = plain(*networks, **given)
+        loss, log_prob = actor_loss(*networks, **given)
         seen.append(log_prob)
         return loss, log_prob
 
-    monkeypatch.setattr(made._losses, "actor", spy)
+    monkeypatch.setattr(module, "actor_loss", spy)
     before = made.log_ent_coef.detach().clone().requires_grad_()
     made.train(1, batch_size=8)
     (-before * (seen[0] - 1.3)).mean().backward()
-    torch.testing.assert_close(made.log_ent_coef.grad, before.grad)
+    kept = made.ent_coef_optimizer.state[made.log_ent_coef]["exp_avg"]
+    torch.testing.assert_close(kept, 0.1 * before.grad)
 
 
-def test_a_step_is_that_of_backward_whatever_the_layout_of_gradients():
+@pytest.mark.parametrize("settings", [{}, {"betas": (0.5, 0.9), "eps": 1e-3, "weight_decay": 0.1}])
+def test_a_step_is_that_of_torch_whatever_the_layout_of_gradients(settings):
     """One gradient comes transposed, one weight is not used, one is frozen after a step."""
     torch.manual_seed(0)
     start, inputs = torch.randn(3, 6), torch.randn(5, 6)
 
     def steps(descend):
         weights = [start.clone().requires_grad_() for _ in range(3)]
-        optimizer = torch.optim.Adam(weights, lr=0.1, fused=True)
+        optimizer = torch.optim.Adam(weights, lr=0.1, fused=True, **settings)
         for step in range(3):
             weights[2].requires_grad_(step == 0)
             outputs = [torch.einsum("bi,oi->bo", inputs, weight) for weight in weights[::2]]
             descend(optimizer, torch.stack(outputs).square().sum())
-        return weights
+        return weights, optimizer.state_dict()["state"]
+
+    def ours(optimizer, loss):
+        state = module._state(optimizer)
+        module._descend(state, module._gradients(loss, state), torch.tensor(0.1))
 
     def plain(optimizer, loss):
         optimizer.zero_grad()
         loss.backward()
+        optimizer.param_groups[0]["params"][1].grad = torch.zeros(3, 6)
         optimizer.step()
 
-    found, expected = steps(module._descend), steps(plain)
-    assert all(torch.equal(ours, theirs) for ours, theirs in zip(found, expected, strict=True))
-    assert torch.equal(found[1], start)
+    (found, kept), (expected, also) = steps(ours), steps(plain)
+    for mine, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(mine, theirs)
+    for index, values in also.items():
+        for name, value in values.items():
+            torch.testing.assert_close(kept[index][name], value)
+    assert torch.equal(found[1], start) == (not settings)  # else it decays
     assert not torch.equal(found[0], start)
     transposed = start.clone().requires_grad_()
     loss = torch.einsum("bi,oi->bo", inputs, transposed).sum()
     (gradient,) = torch.autograd.grad(loss, transposed)
     assert gradient.stride() != transposed.stride()  # or this would test nothing
+
+
+@pytest.mark.parametrize(
+    "given", [{"optimizer_class": torch.optim.AdamW}, {"optimizer_kwargs": {"amsgrad": True}}]
+)
+def test_an_optimizer_that_is_not_adam_is_refused(given):
+    with pytest.raises(ValueError, match=r"expected torch\.optim\.Adam without amsgrad, found"):
+        model(policy_kwargs={"net_arch": [8], **given})
 
 
 def test_the_targets_take_a_share_tau_of_the_new_weights():
@@ -385,7 +402,7 @@ def test_a_saved_policy_has_the_layers_it_was_built_with(tmp_path):
 
 def test_without_a_compiler_the_update_goes_on(monkeypatch):
     def broken(function, **_):
-        def call(*args):
+        def call(*args, **kwargs):
             raise RuntimeError("no C++ compiler")
 
         return call
@@ -420,12 +437,14 @@ def test_the_compiled_update_is_the_plain_one(layers, share):
         networks = {"policy_kwargs": {"net_arch": [16, 16], **layers}}
         made, plain = fill(model(compile=True, **networks)), fill(model(**networks))
         before = [weight.clone() for weight in plain.policy.parameters()]
+        torch._dynamo.utils.counters.clear()
         for each in (made, plain):
             torch.manual_seed(1)
             np.random.seed(1)  # noqa: NPY002
             each.train(2, batch_size=8)
     if any("torch.compile failed" in str(warning.message) for warning in caught):
         pytest.skip("no C++ compiler here")
+    assert not torch._dynamo.utils.counters["graph_break"]  # the whole update is one graph
     after = zip(made.policy.parameters(), plain.policy.parameters(), before, strict=True)
     moved = [((ours - first).detach(), (theirs - first).detach()) for ours, theirs, first in after]
     assert sum(bool(theirs.any()) for _, theirs in moved) > 20

@@ -8,14 +8,16 @@ all. With two critics, both in the subset, and the squared loss this is SAC, and
 import math
 import warnings
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal, get_args
+from contextlib import nullcontext
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import torch
 from stable_baselines3 import SAC
 from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.type_aliases import ReplayBufferSamples
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.optim.swa_utils import get_ema_multi_avg_fn
+from torch.optim.adam import adam
 
 from tightrope.agents.policies import CriticEnsemble, SACPolicy
 from tightrope.errors import one_line
@@ -40,7 +42,7 @@ class REDQ(SAC):
         actor_average: share of the actor in each update of its moving average, see
             :class:`SACPolicy`; after n updates at least 10 / (n + 9), so that the average is over
             about the last tenth of them.
-        compile: run the two losses through torch.compile; falls back with a warning.
+        compile: run updates through torch.compile; falls back with a warning.
         kwargs: as for SB3's SAC; `gradient_steps` is the replay ratio.
     """
 
@@ -83,57 +85,74 @@ class REDQ(SAC):
 
     def _setup_model(self) -> None:
         super()._setup_model()
-        self._losses = _Losses(compiled=self.compile)
+        for optimizer in self._optimizers():
+            _state(optimizer)  # raises for an optimizer that is not Adam
+        self._step = _compiled(self._learn) if self.compile else self._learn
+
+    def _optimizers(self) -> list[torch.optim.Optimizer]:
+        """Of critics, actor and, where it is learned, temperature."""
+        learned = [] if self.ent_coef_optimizer is None else [self.ent_coef_optimizer]
+        return [self.critic.optimizer, self.actor.optimizer, *learned]
 
     def train(self, gradient_steps: int, batch_size: int = 64) -> None:
         """Update critics, actor, temperature and targets `gradient_steps` times."""
         self.policy.set_training_mode(True)
+        assert self.replay_buffer is not None  # for the type checker
         if self._n_updates == 0:
-            assert self.replay_buffer is not None  # for the type checker
             warmup: Any = self.replay_buffer.observations[: self.replay_buffer.size()]
             warmup = self.replay_buffer._normalize_obs(warmup, self._vec_normalize_env)
             self.policy.scale_by(warmup.reshape(len(warmup) * self.n_envs, -1))
-        optimizers: list[torch.optim.Optimizer] = [self.actor.optimizer, self.critic.optimizer]
-        if self.ent_coef_optimizer is not None:
-            optimizers.append(self.ent_coef_optimizer)
+        optimizers = self._optimizers()
         self._update_learning_rate(optimizers)
+        rate = torch.tensor(optimizers[0].param_groups[0]["lr"], device=self.device)
+        states = [_state(optimizer) for optimizer in optimizers]
         for _ in range(gradient_steps):
-            record = self._update(batch_size)
+            batch = self.replay_buffer.sample(batch_size, env=self._vec_normalize_env)
             self._n_updates += 1
-            share = (_DECAY + 1) / (self._n_updates + _DECAY)
-            share = max(self.actor_average, share)
-            _follow(self.policy.average, self.actor, share)
+            share = max(self.actor_average, (_DECAY + 1) / (self._n_updates + _DECAY))
+            # Drawn here, so that compiled and plain updates see the same numbers.
+            record = self._step(
+                batch,
+                noise=torch.randn((2, *batch.actions.shape), device=self.device),
+                members=draw_members(self.critics, self.subset, self.device),
+                climbed=draw_members(self.critics, self.subset, self.device)
+                if self.actor_climbs == "minimum"
+                else None,
+                states=states,
+                rate=rate,
+                share=torch.tensor(share, device=self.device),
+            )
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         for name, value in record.items():
             self.logger.record(f"train/{name}", value.item())
 
-    def _update(self, batch_size: int) -> dict[str, Tensor]:
-        assert self.replay_buffer is not None  # for the type checker
-        batch = self.replay_buffer.sample(batch_size, env=self._vec_normalize_env)
-        observations, actions = batch.observations.float(), batch.actions
-        next_observations = batch.next_observations.float()  # MuJoCo's are in float64
+    def _learn(
+        self,
+        batch: ReplayBufferSamples,
+        noise: Tensor,
+        members: Tensor | None,
+        climbed: Tensor | None,
+        states: list["_AdamState"],
+        rate: Tensor,
+        share: Tensor,
+    ) -> dict[str, Tensor]:
+        """One update, all of it tensors, so that a compiler sees it whole."""
+        observations = batch.observations.float()  # MuJoCo's are in float64
         # SB3's buffer says 0 here at a time limit: a truncated episode bootstraps.
         bootstraps = (1 - batch.dones) * (
             self.gamma if batch.discounts is None else batch.discounts
         )
-        # Drawn outside the losses, so that compiled and plain ones see the same numbers.
-        noise = torch.randn((2, *actions.shape), device=self.device)  # (2, batch, actions)
-        members = draw_members(self.critics, self.subset, self.device)
-        climbed = None
-        if self.actor_climbs == "minimum":
-            climbed = draw_members(self.critics, self.subset, self.device)
         if self.log_ent_coef is None:
             temperature = self.ent_coef_tensor
         else:
             temperature = self.log_ent_coef.detach().exp()
-
-        loss = self._losses.critic(
+        loss = critic_loss(
             self.critic,
             self.critic_target,
             self.actor,
             observations=observations,
-            actions=actions,
-            next_observations=next_observations,
+            actions=batch.actions,
+            next_observations=batch.next_observations.float(),
             rewards=batch.rewards.squeeze(1),
             bootstraps=bootstraps.squeeze(1),
             noise=noise[0],
@@ -141,9 +160,9 @@ class REDQ(SAC):
             temperature=temperature,
             huber=self.huber,
         )
-        _descend(self.critic.optimizer, loss)
+        _descend(states[0], _gradients(loss, states[0]), rate)
 
-        policy_loss, log_prob = self._losses.actor(
+        policy_loss, log_prob = actor_loss(
             self.critic,
             self.actor,
             observations=observations,
@@ -152,20 +171,22 @@ class REDQ(SAC):
             members=climbed,
             climbs=self.actor_climbs,
         )
-        _descend(self.actor.optimizer, policy_loss)
-        record = {"critic_loss": loss, "actor_loss": policy_loss, "ent_coef": temperature}
-
-        if self.ent_coef_optimizer is not None and self.log_ent_coef is not None:
+        _descend(states[1], _gradients(policy_loss, states[1]), rate)
+        mean = log_prob.mean()
+        if self.log_ent_coef is not None:
             # As in SB3 the loss is -log(temperature) * (mean log-density + target entropy).
-            mean = log_prob.mean()
-            self.log_ent_coef.grad = -(mean + float(self.target_entropy)).reshape(1)
-            self.ent_coef_optimizer.step()
-            record["entropy"] = -mean
+            _descend(states[2], [-(mean + float(self.target_entropy)).reshape(1)], rate)
         _follow(self.critic_target, self.critic, self.tau)
-        return {name: value.detach() for name, value in record.items()}
+        _follow(self.policy.average, self.actor, share)
+        return {
+            "critic_loss": loss.detach(),
+            "actor_loss": policy_loss.detach(),
+            "ent_coef": temperature,
+            "entropy": -mean,
+        }
 
     def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "_losses"]
+        return [*super()._excluded_save_params(), "_step"]
 
 
 def squashed_sample(actor: Any, observations: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
@@ -230,48 +251,102 @@ def draw_members(critics: int, subset: int, device: Any = None) -> Tensor | None
     return None if subset == critics else torch.randperm(critics, device=device)[:subset]
 
 
-def _descend(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
-    """Backward and step, without the copy of each gradient that backward makes.
+class _AdamState(NamedTuple):
+    """What Adam keeps for each weight, and its settings."""
 
-    It copies because a compiled graph still holds them, and to lay them out as the weights are:
-    fused Adam takes that for granted, so where it is not so they are copied here, too.
-    """
-    weights = [weight for group in optimizer.param_groups for weight in group["params"]]
+    weights: list[Tensor]
+    means: list[Tensor]
+    squares: list[Tensor]
+    steps: list[Tensor]
+    settings: dict[str, Any]
+
+
+def _state(optimizer: torch.optim.Optimizer) -> _AdamState:
+    """Of the weights that learn, in the optimizer's own tensors, which its checkpoints hold."""
+    (group,) = optimizer.param_groups
+    if type(optimizer) is not torch.optim.Adam or group["amsgrad"]:
+        raise ValueError(f"expected torch.optim.Adam without amsgrad, found {optimizer}")
+    weights = [weight for weight in group["params"] if weight.requires_grad]
     for weight in weights:
-        weight.grad = None
-    weights = [weight for weight in weights if weight.requires_grad]
-    gradients = torch.autograd.grad(loss, weights, allow_unused=True)
-    for weight, gradient in zip(weights, gradients, strict=True):
-        if gradient is not None and gradient.stride() != weight.stride():
-            weight.grad = torch.empty_like(weight).copy_(gradient)
-        else:
-            weight.grad = gradient
-    optimizer.step()
+        if not optimizer.state[weight]:
+            optimizer.state[weight] = {
+                "step": torch.zeros((), device=weight.device),
+                "exp_avg": torch.zeros_like(weight),
+                "exp_avg_sq": torch.zeros_like(weight),
+            }
+    kept = [optimizer.state[weight] for weight in weights]
+    beta1, beta2 = group["betas"]
+    return _AdamState(
+        weights,
+        [each["exp_avg"] for each in kept],
+        [each["exp_avg_sq"] for each in kept],
+        [each["step"] for each in kept],
+        {
+            "beta1": beta1,
+            "beta2": beta2,
+            "eps": group["eps"],
+            "weight_decay": group["weight_decay"],
+            "maximize": group["maximize"],
+        },
+    )
 
 
-def _follow(moving: nn.Module, followed: nn.Module, share: float) -> None:
-    """Move each weight this share of the way to the other network's, in one pass over memory."""
-    move = get_ema_multi_avg_fn(1 - share)  # type: ignore[no-untyped-call]
-    move([*moving.parameters()], [*followed.parameters()], None)  # the count is not used
+def _gradients(loss: Tensor, state: _AdamState) -> list[Tensor]:
+    """Zeros for what the loss does not depend on."""
+    return [*torch.autograd.grad(loss, state.weights, allow_unused=True, materialize_grads=True)]
 
 
-class _Losses:
-    """The two losses, compiled if asked and possible."""
+@torch.no_grad()
+def _descend(state: _AdamState, gradients: list[Tensor], rate: Tensor) -> None:
+    """One step of torch's Adam.
 
-    def __init__(self, *, compiled: bool) -> None:
-        self.critic: Callable[..., Any] = _compiled(critic_loss) if compiled else critic_loss
-        self.actor: Callable[..., Any] = _compiled(actor_loss) if compiled else actor_loss
+    Compiled it is arithmetic that is fused with what gives the gradients; otherwise one call for
+    all weights, which takes for granted that gradients are laid out as these.
+    """
+    compiled = torch.compiler.is_compiling()
+    if not compiled:
+        gradients = [
+            gradient
+            if gradient.stride() == weight.stride()
+            else torch.empty_like(weight).copy_(gradient)
+            for weight, gradient in zip(state.weights, gradients, strict=True)
+        ]
+    adam(
+        state.weights,
+        gradients,
+        state.means,
+        state.squares,
+        [],
+        state.steps,
+        foreach=False,
+        capturable=compiled,
+        fused=not compiled,
+        amsgrad=False,
+        lr=rate,
+        **state.settings,
+    )
+
+
+@torch.no_grad()
+def _follow(moving: nn.Module, followed: nn.Module, share: float | Tensor) -> None:
+    """Move each weight this share of the way to the other network's."""
+    for weight, aim in zip(moving.parameters(), followed.parameters(), strict=True):
+        weight.lerp_(aim, share)
 
 
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """torch.compile, or after its first failure the function itself."""
     fast: Callable[..., Any] | None = torch.compile(function, dynamic=False)
+    # Otherwise, and by a torch that lacks it, the update is cut into graphs at each gradient.
+    known = hasattr(torch._dynamo.config, "trace_autograd_ops")
+    whole = torch._dynamo.config.patch(trace_autograd_ops=True) if known else nullcontext()
 
     def call(*args: Any, **kwargs: Any) -> Any:
         nonlocal fast
         if fast is not None:
             try:
-                return fast(*args, **kwargs)
+                with whole:
+                    return fast(*args, **kwargs)
             except Exception as error:  # no C++ compiler, or whatever the compiler raises
                 fast = None
                 line = one_line(error, 160)
