@@ -273,10 +273,9 @@ def test_a_policy_leaves_with_the_average_of_its_actor(share, ratio, tmp_path):
     run = specify("redq", PENDULUM, compile="never", actor_average=share, **small)
     model, experience = build(run)
     model.set_logger(Logger(None, []))
-    seen, update = [], model._update
-    model._update = lambda batch: (update(batch), seen.append(values(model.actor)))[0]
+    seen, step = [], model._step
+    model._step = lambda *given, **also: (step(*given, **also), seen.append(values(model.actor)))[0]
     model.learn(60, log_interval=None)
-    del model._update
     expected = np.zeros(len(seen[0]))
     for count, actor in enumerate(seen, start=1):
         expected += max(share, 10 / (count + 9)) * (actor - expected)

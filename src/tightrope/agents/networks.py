@@ -69,16 +69,16 @@ class EnsembleLinear(nn.Module):
     def forward(self, inputs: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         """(members, batch, inputs) or (batch, inputs) to (members, batch, outputs).
 
-        Inputs shared by all members are not copied. A single output is a sum that a compiler fuses
-        with what comes before it.
+        Inputs shared by all members are not copied. A compiler fuses what is not a batched product:
+        a single output with what comes before it, a bias with what comes after.
         """
         if inputs.dim() == 2:
-            return torch.baddbmm(bias, inputs.expand(len(weight), -1, -1), weight)
+            return torch.bmm(inputs.expand(len(weight), -1, -1), weight) + bias
         if weight.shape[-1] == 1:
             return (inputs * weight.transpose(1, 2)).sum(dim=-1, keepdim=True) + bias
         if self.halved:
             return torch.bmm(inputs.bfloat16(), weight.bfloat16()).float() + bias
-        return torch.baddbmm(bias, inputs, weight)
+        return torch.bmm(inputs, weight) + bias
 
 
 class EnsembleNorm(nn.Module):
