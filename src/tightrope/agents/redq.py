@@ -6,10 +6,7 @@ all. With two critics, both in the subset, and the squared loss this is SAC, and
 """
 
 import math
-import warnings
-from collections.abc import Callable
-from contextlib import nullcontext
-from typing import Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import torch
 from stable_baselines3 import SAC
@@ -17,10 +14,10 @@ from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import ReplayBufferSamples
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.optim.adam import adam
 
+from tightrope.agents.adam import AdamState, adam_state, descend, gradients
+from tightrope.agents.compiling import compiled, keep_freed_memory
 from tightrope.agents.policies import CriticEnsemble, SACPolicy
-from tightrope.errors import one_line
 
 __all__ = ["REDQ", "ActorClimbs", "actor_loss", "critic_loss", "draw_members", "squashed_sample"]
 
@@ -86,9 +83,11 @@ class REDQ(SAC):
     def _setup_model(self) -> None:
         super()._setup_model()
         for optimizer in self._optimizers():
-            _state(optimizer)  # raises for an optimizer that is not Adam
-        _keep_freed_memory()
-        self._step = _compiled(self._learn) if self.compile else self._learn
+            adam_state(optimizer)  # raises for an optimizer that is not Adam
+        keep_freed_memory()
+        # Not bound to this agent: a copy of it trains its own networks.
+        learn = type(self)._learn
+        self._step = compiled(learn) if self.compile else learn
 
     def _optimizers(self) -> list[torch.optim.Optimizer]:
         """Of critics, actor and, where it is learned, temperature."""
@@ -105,14 +104,13 @@ class REDQ(SAC):
             self.policy.scale_by(warmup.reshape(len(warmup) * self.n_envs, -1))
         optimizers = self._optimizers()
         self._update_learning_rate(optimizers)
-        rate = torch.tensor(optimizers[0].param_groups[0]["lr"], device=self.device)
-        states = [_state(optimizer) for optimizer in optimizers]
+        states = [adam_state(optimizer) for optimizer in optimizers]
         for _ in range(gradient_steps):
             batch = self.replay_buffer.sample(batch_size, env=self._vec_normalize_env)
             self._n_updates += 1
-            share = max(self.actor_average, (_DECAY + 1) / (self._n_updates + _DECAY))
             # Drawn here, so that compiled and plain updates see the same numbers.
             record = self._step(
+                self,
                 batch,
                 noise=torch.randn((2, *batch.actions.shape), device=self.device),
                 members=draw_members(self.critics, self.subset, self.device),
@@ -120,12 +118,17 @@ class REDQ(SAC):
                 if self.actor_climbs == "minimum"
                 else None,
                 states=states,
-                rate=rate,
-                share=torch.tensor(share, device=self.device),
+                numbers=self._numbers(optimizers[0].param_groups[0]["lr"]),
             )
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         for name, value in record.items():
             self.logger.record(f"train/{name}", value.item())
+
+    def _numbers(self, rate: float) -> Tensor:
+        """What may change from update to update: as numbers, each would be compiled anew."""
+        share = max(self.actor_average, (_DECAY + 1) / (self._n_updates + _DECAY))
+        numbers = (rate, self.gamma, self.tau, share, float(self.target_entropy))
+        return torch.tensor(numbers, dtype=torch.float32, device=self.device)
 
     def _learn(
         self,
@@ -133,16 +136,14 @@ class REDQ(SAC):
         noise: Tensor,
         members: Tensor | None,
         climbed: Tensor | None,
-        states: list["_AdamState"],
-        rate: Tensor,
-        share: Tensor,
+        states: list[AdamState],
+        numbers: Tensor,
     ) -> dict[str, Tensor]:
         """One update, all of it tensors, so that a compiler sees it whole."""
+        rate, gamma, tau, share, target_entropy = numbers.unbind()
         observations = batch.observations.float()  # MuJoCo's are in float64
         # SB3's buffer says 0 here at a time limit: a truncated episode bootstraps.
-        bootstraps = (1 - batch.dones) * (
-            self.gamma if batch.discounts is None else batch.discounts
-        )
+        bootstraps = (1 - batch.dones) * (gamma if batch.discounts is None else batch.discounts)
         if self.log_ent_coef is None:
             temperature = self.ent_coef_tensor
         else:
@@ -161,7 +162,7 @@ class REDQ(SAC):
             temperature=temperature,
             huber=self.huber,
         )
-        _descend(states[0], _gradients(loss, states[0]), rate)
+        descend(states[0], gradients(loss, states[0]), rate)
 
         policy_loss, log_prob = actor_loss(
             self.critic,
@@ -172,12 +173,12 @@ class REDQ(SAC):
             members=climbed,
             climbs=self.actor_climbs,
         )
-        _descend(states[1], _gradients(policy_loss, states[1]), rate)
+        descend(states[1], gradients(policy_loss, states[1]), rate)
         mean = log_prob.mean()
         if self.log_ent_coef is not None:
             # As in SB3 the loss is -log(temperature) * (mean log-density + target entropy).
-            _descend(states[2], [-(mean + float(self.target_entropy)).reshape(1)], rate)
-        _follow(self.critic_target, self.critic, self.tau)
+            descend(states[2], [-(mean + target_entropy).reshape(1)], rate)
+        _follow(self.critic_target, self.critic, tau)
         _follow(self.policy.average, self.actor, share)
         return {
             "critic_loss": loss.detach(),
@@ -252,116 +253,8 @@ def draw_members(critics: int, subset: int, device: Any = None) -> Tensor | None
     return None if subset == critics else torch.randperm(critics, device=device)[:subset]
 
 
-class _AdamState(NamedTuple):
-    """What Adam keeps for each weight, and its settings."""
-
-    weights: list[Tensor]
-    means: list[Tensor]
-    squares: list[Tensor]
-    steps: list[Tensor]
-    settings: dict[str, Any]
-
-
-def _state(optimizer: torch.optim.Optimizer) -> _AdamState:
-    """Of the weights that learn, in the optimizer's own tensors, which its checkpoints hold."""
-    (group,) = optimizer.param_groups
-    if type(optimizer) is not torch.optim.Adam or group["amsgrad"]:
-        raise ValueError(f"expected torch.optim.Adam without amsgrad, found {optimizer}")
-    weights = [weight for weight in group["params"] if weight.requires_grad]
-    for weight in weights:
-        if not optimizer.state[weight]:
-            optimizer.state[weight] = {
-                "step": torch.zeros((), device=weight.device),
-                "exp_avg": torch.zeros_like(weight),
-                "exp_avg_sq": torch.zeros_like(weight),
-            }
-    kept = [optimizer.state[weight] for weight in weights]
-    beta1, beta2 = group["betas"]
-    return _AdamState(
-        weights,
-        [each["exp_avg"] for each in kept],
-        [each["exp_avg_sq"] for each in kept],
-        [each["step"] for each in kept],
-        {
-            "beta1": beta1,
-            "beta2": beta2,
-            "eps": group["eps"],
-            "weight_decay": group["weight_decay"],
-            "maximize": group["maximize"],
-        },
-    )
-
-
-def _gradients(loss: Tensor, state: _AdamState) -> list[Tensor]:
-    """Zeros for what the loss does not depend on."""
-    return [*torch.autograd.grad(loss, state.weights, allow_unused=True, materialize_grads=True)]
-
-
 @torch.no_grad()
-def _descend(state: _AdamState, gradients: list[Tensor], rate: Tensor) -> None:
-    """One step of torch's Adam.
-
-    Compiled it is arithmetic that is fused with what gives the gradients; otherwise one call for
-    all weights, which takes for granted that gradients are laid out as these.
-    """
-    compiled = torch.compiler.is_compiling()
-    if not compiled:
-        gradients = [
-            gradient
-            if gradient.stride() == weight.stride()
-            else torch.empty_like(weight).copy_(gradient)
-            for weight, gradient in zip(state.weights, gradients, strict=True)
-        ]
-    adam(
-        state.weights,
-        gradients,
-        state.means,
-        state.squares,
-        [],
-        state.steps,
-        foreach=False,
-        capturable=compiled,
-        fused=not compiled,
-        amsgrad=False,
-        lr=rate,
-        **state.settings,
-    )
-
-
-@torch.no_grad()
-def _follow(moving: nn.Module, followed: nn.Module, share: float | Tensor) -> None:
+def _follow(moving: nn.Module, followed: nn.Module, share: Tensor) -> None:
     """Move each weight this share of the way to the other network's."""
     for weight, aim in zip(moving.parameters(), followed.parameters(), strict=True):
         weight.lerp_(aim, share)
-
-
-def _keep_freed_memory() -> None:
-    """Have the C library keep what one update frees for the next.
-
-    glibc gives back to the system what is larger than the largest block freed so far, up to 32 MB,
-    and the pages that the next update gets instead are filled with zeros first: a tenth of an
-    update with layer norm in ten critics. Other libraries do not mind.
-    """
-    torch.empty(2**25 - 2**13, dtype=torch.uint8)
-
-
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """torch.compile, or after its first failure the function itself."""
-    fast: Callable[..., Any] | None = torch.compile(function, dynamic=False)
-    # Otherwise, and by a torch that lacks it, the update is cut into graphs at each gradient.
-    known = hasattr(torch._dynamo.config, "trace_autograd_ops")
-    whole = torch._dynamo.config.patch(trace_autograd_ops=True) if known else nullcontext()
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        nonlocal fast
-        if fast is not None:
-            try:
-                with whole:
-                    return fast(*args, **kwargs)
-            except Exception as error:  # no C++ compiler, or whatever the compiler raises
-                fast = None
-                line = one_line(error, 160)
-                warnings.warn(f"torch.compile failed, going on without it: {line}", stacklevel=2)
-        return function(*args, **kwargs)
-
-    return call

@@ -48,7 +48,7 @@ class Run:
         steps: environment steps in all.
         levels: names of snapshots and the steps at which they are taken.
         seed: root of all randomness.
-        compile: whether the losses of REDQ or SAC are compiled.
+        compile: whether updates of REDQ or SAC are compiled.
         evaluate_every: steps between two evaluations.
         evaluation_episodes: deterministic episodes in each.
         device: that it is trained on.
@@ -93,7 +93,7 @@ def specify(
         levels: steps at which starter, intermediate and expert are frozen, as far as they are
             reached.
         seed: root of all randomness.
-        compile: losses of REDQ and SAC; auto: if there are enough updates to make up for it.
+        compile: updates of REDQ and SAC; auto: if there are enough updates to make up for it.
         evaluate_every: steps between two evaluations; by default a fiftieth of the run.
         evaluation_episodes: deterministic episodes in each.
         device: cpu, cuda or such as cuda:1; auto: cuda if there is one.

@@ -67,7 +67,7 @@ class Train:
 @dataclass(frozen=True, kw_only=True)
 class _Compiled(Train):
     compile: Literal["auto", "always", "never"] = "auto"
-    """Run the losses through torch.compile; auto: for runs long enough to make up for it."""
+    """Run updates through torch.compile; auto: for runs long enough to make up for it."""
 
 
 def _command(agent: str) -> type[Train]:
