@@ -59,7 +59,7 @@ SHARED: dict[str, Any] = {
     "device": "cpu",
 }
 ROLLOUT = 2048  # steps of PPO between two rounds of updates
-WARM_UP = 10  # updates, before the first round
+WARM_UP = 10  # updates: before the first round, and at the start of each, after idling
 PEERS = {"tianshou": "2.0.1", "torchrl": "0.14.1"}
 # As in our own environment; Tianshou refuses some of the other pins, of packages not used here.
 PINNED = ("gymnasium==", "numpy==", "torch==")
@@ -568,12 +568,16 @@ def workers(keys: list[str], threads: int, peers: Path | None) -> Iterator[dict[
             worker.close()
 
 
-def in_turn(started: dict[str, Worker], rounds: int, count: int) -> dict[str, list[float]]:
+def in_turn(
+    started: dict[str, Worker], rounds: int, count: int, warm_up: int = 0
+) -> dict[str, list[float]]:
     """Seconds per unit of each side in each round; without those that fail on the way."""
     seconds: dict[str, list[float]] = {key: [] for key in started}
     for _ in range(rounds):
         for key in list(seconds):
             try:
+                if warm_up:
+                    started[key].measure(warm_up)
                 seconds[key].append(started[key].measure(count))
             except UnavailableError as why:
                 print(f"skipped {SIDES[key].label}: {why}")
@@ -589,7 +593,7 @@ def updates(options: argparse.Namespace) -> None:
         keys = [key for key in keys if not SIDES[key].peer]
     with workers(keys, options.threads, options.peers) as started:
         labels = {key: f"{SIDES[key].label} ({w.version})" for key, w in started.items()}
-        seconds = in_turn(started, options.rounds, options.updates)
+        seconds = in_turn(started, options.rounds, options.updates, WARM_UP)
     products = 2 * CRITICS * BATCH * 2 * WIDTH * WIDTH
     speed = products / min(seconds.pop("bmm"))
     limits = {key: matrix_flops(SIDES[key].work) / speed for key in seconds}
