@@ -410,8 +410,10 @@ def the_compiler():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
-    if any("torch.compile failed" in str(warning.message) for warning in caught):
-        pytest.skip("no C++ compiler here")
+    said = [str(warning.message) for warning in caught]
+    failed = [line for line in said if "torch.compile failed" in line]
+    if failed:
+        pytest.skip(f"no C++ compiler here: {failed}")
 
 
 def graphs():
