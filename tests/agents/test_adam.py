@@ -73,7 +73,6 @@ def test_a_step_that_a_checkpoint_left_on_another_device_follows_its_weight():
 
 
 def test_a_rate_of_zero_changes_nothing():
-    """Also with a mean square of zero, where the compiled form would divide zero by zero."""
     weight = torch.ones(2, requires_grad=True)
     state = adam_state(torch.optim.Adam([weight], lr=0.0))
     descend(state, [torch.tensor([0.0, 1.0])], torch.tensor(0.0))

@@ -286,11 +286,12 @@ def test_an_optimizer_that_is_not_adam_is_refused(given):
 
 
 def test_a_schedule_of_the_learning_rate_is_followed():
-    """Adam's first step is the rate, against the sign of the gradient."""
-    for rate in (0.01, 0.02):
-        made = fill(model(learning_rate=lambda _, rate=rate: rate, target_entropy=-100.0))
-        made.train(1, batch_size=8)
-        assert made.log_ent_coef.item() == pytest.approx(-rate, rel=1e-4)
+    """Adam's first step is the rate of that update, against the sign of the gradient."""
+    rates = [0.01]
+    made = fill(model(learning_rate=lambda _: rates[-1], target_entropy=-100.0))
+    rates.append(0.02)
+    made.train(1, batch_size=8)
+    assert made.log_ent_coef.item() == pytest.approx(-0.02, rel=1e-4)
 
 
 def test_discounts_of_the_buffer_stand_for_gamma(monkeypatch):
@@ -464,11 +465,16 @@ def test_the_compiled_update_is_the_plain_one_in_one_graph(layers, share):
 
 
 def test_numbers_that_change_are_not_compiled_anew_and_the_rate_may_be_zero():
-    rates = iter([3e-4, 1e-4, 0.0])
-    made = fill(model(compile=True, learning_rate=lambda _: next(rates, 0.0)))
+    """Also with a mean square of zero, where torch would divide zero by zero."""
+    rates = [3e-4]
+    made = fill(model(compile=True, learning_rate=lambda _: rates[-1]))
     with the_compiler():
-        for tau, entropy in ((0.005, -1.0), (0.1, -2.0), (0.2, -3.0)):
+        for rate, tau, entropy in ((1e-4, 0.005, -1.0), (2e-4, 0.1, -2.0), (0.0, 0.2, -3.0)):
+            rates.append(rate)
             made.tau, made.target_entropy, made.gamma = tau, entropy, 1 - tau
+            for kept in made.actor.optimizer.state.values():
+                kept["exp_avg"].zero_(), kept["exp_avg_sq"].zero_()
+            made.replay_buffer.observations[:, :, 0] = 0  # the gradient of its weights is zero
             moved = moves(made, 1)
     assert graphs() == 1
     assert all(each.isfinite().all() for each in moved)
