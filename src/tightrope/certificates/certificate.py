@@ -1,38 +1,40 @@
-"""The certificate: a frozen record of everything that is promised and what it was made from."""
+"""The certificate: a frozen record of every statement and of what it was made from."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from tightrope.certificates.beforehand import Beforehand
-from tightrope.certificates.checks import LEVEL
-from tightrope.certificates.ledger import Spent
+import numpy as np
+from pydantic import ConfigDict, Field
+
+from tightrope.certificates.diagnostics import Checks
+from tightrope.certificates.evidence import Evidence
+from tightrope.certificates.fitting import FitRecord
+from tightrope.certificates.ledger import LedgerEntry
 from tightrope.certificates.options import Options, Unit
-from tightrope.certificates.portions import Portion, final_bound
-from tightrope.certificates.statements import Statement
+from tightrope.certificates.settings import Settings
+from tightrope.certificates.statements.base import Statement
+from tightrope.certificates.statements.pac_bayes import Portion
 from tightrope.errors import InputError
-from tightrope.posteriors import Chain, RangeSource, ReturnPredictor
+from tightrope.posteriors import Gaussians, RangeSource, ReturnPredictor
+from tightrope.records import STRICT
 from tightrope.rollouts import Episodes
 
-__all__ = ["DERIVED", "Certificate", "Checks", "Counts", "Fit", "Limits", "ReturnRange"]
+if TYPE_CHECKING:
+    from tightrope.certificates.status import Status
 
+__all__ = ["Certificate", "Counts", "Record", "ReturnRange"]
 
-class Limits(NamedTuple):
-    """What a number may be; the schema says so."""
-
-    minimum: int
-    maximum: int | None = None
-
-
-Probability = Annotated[float, Limits(0, 1)]
-Count = Annotated[int, Limits(0)]
+Probability = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=0)]
 
 
 @dataclass(frozen=True)
 class ReturnRange:
-    """The returns that losses are clipped to, and who fixed them."""
+    """The returns that mean risks are clipped to, and who fixed them."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     low: float
     high: float
@@ -40,117 +42,83 @@ class ReturnRange:
 
 
 @dataclass(frozen=True)
-class Checks:
-    """Do the episodes look as statements assume? P-values, which enter no bound.
-
-    Attributes:
-        dependence: that losses of one episode are no more alike than those of different ones.
-        drift: that returns do not depend on the order in which episodes were recorded.
-    """
-
-    dependence: Probability
-    drift: Probability
-
-    @property
-    def dependent(self) -> bool:
-        """Whether the losses say that steps are not independent."""
-        return self.dependence <= LEVEL
-
-    @property
-    def drifting(self) -> bool:
-        """Whether the returns say that episodes are not alike."""
-        return self.drift <= LEVEL
-
-
-@dataclass(frozen=True)
 class Counts:
     """Episodes by use.
 
     Attributes:
-        pilot: in no bound.
-        validation: fitted to, or in the bounds.
-        free: of these, the first ones that are only fitted to.
-        test: only compared with.
+        pilot: in no bound, before all others.
+        fit: the predictor was fitted to them, and no bound rests on them.
+        calibration: the statements on the predictor rest on them.
+        test: enter no bound.
     """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     pilot: Count
-    validation: Count
-    free: Count
+    fit: Count
+    calibration: Count
     test: Count
 
+    @property
+    def validation(self) -> int:
+        """To fit and to calibrate."""
+        return self.fit + self.calibration
 
-@dataclass(frozen=True)
-class Fit:
-    """How one fit went.
-
-    Attributes:
-        kind: ``regression`` on free data, or a ``posterior``.
-        rows: that it saw.
-        updates: at which the curves were read.
-        loss: mean loss there; of a regression, on the folds left out.
-        kl: divergence from the prior there; empty for a regression.
-        objective: what was minimised; empty for a regression.
-        converged: whether it had settled.
-    """
-
-    kind: Literal["regression", "posterior"]
-    rows: Count
-    updates: tuple[int, ...]
-    loss: tuple[float, ...]
-    kl: tuple[float, ...]
-    objective: tuple[float, ...]
-    converged: bool
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.pilot + self.validation + self.test
 
 
 @dataclass(frozen=True, repr=False)
-class Certificate:
-    """A risk certificate.
+class Record:
+    """What the document `certificate.json` holds.
 
-    With probability `confidence` over the validation episodes and the Monte Carlo draws, the mean
-    squared error of the predicted return on new episodes is at most `bound`; `statements` has
-    everything that is promised, and `headline` the one to read first. Errors and bounds are on the
-    normalised scale, where 1 is the width of the return range; names ending in ``_raw`` are in
-    return units, squared for mean squared errors.
+    Errors and bounds are on the normalised scale, where 1 is the width of the return range; names
+    ending in ``_raw`` are in return units, squared for mean squared errors.
 
     Attributes:
-        options: what was asked for, with every number that had to be settled.
-        thin: every `thin`-th step counts.
-        time_limit: of the predictor's clock; None if it has none.
-        bound: the mean risk in the unit that was asked for.
-        confidence: that all of `ledger` holds.
+        options: what was asked.
+        settings: what was done.
+        bound: the mean risk in the unit of the settings, rounded outward.
+        confidence: 1 - delta - delta', of a whole budget of the ledger.
+        joint_confidence: that all statements that need only independent episodes hold.
         n: independent units behind `bound`.
-        effective_n: steps worth of information on the loss, on the last portion.
+        effective_n: steps that carry as much information on the loss as the last portion's do.
+        thin: every `thin`-th step counts.
+        time_limit: of the predictor's clock; None without one.
         checks: whether steps look independent, and episodes alike.
-        return_range: that losses are clipped to.
-        clipped_share: of the validation returns, outside the range.
-        train_error: of the predictor on the validation episodes.
-        test_error: on the test episodes.
-        constant_error: of predicting the mean return, on test (or validation) episodes.
-        per_step_error: of predicting the mean return of the same elapsed step, there.
+        return_range: that mean risks are clipped to.
+        clipped_share: of the calibration returns, outside the range.
+        train_error: of the predictor on the calibration episodes.
+        test_error: on the test episodes; None without any.
+        constant_error: of predicting one constant, on test (or calibration) episodes.
+        per_step_error: of predicting the mean return of each elapsed step, there.
         portions: how `bound` builds up.
-        other_portions: the same in the other unit.
-        statements: everything that is promised.
-        headline: index of the statement to read first.
+        other_portions: the same in the other unit; empty where it is not bounded.
+        statements: everything that is certified.
+        headline: index of the statement on the predictor to read first.
         ledger: which failure probability went where.
         fits: how the fits went.
-        beforehand: what was chosen on free data and enters the bounds.
         episodes: how many, for what.
-        steps: validation rows after thinning.
-        truncated_episodes: validation episodes that a time limit cut.
-        assumptions: in plain sentences.
-        subject: policy, environment, seeds and versions behind the episodes.
+        steps: calibration rows after thinning.
+        truncated_episodes: calibration episodes that a time limit cut.
+        assumptions: in sentences.
+        subject: metadata: policy, environment, seeds and versions behind the episodes.
         digests: SHA-256 of the files beside the document.
-        chain: what was fitted.
-        rollouts: the episodes.
     """
 
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
     options: Options
-    thin: Count
-    time_limit: int | None
+    settings: Settings
     bound: Probability
     confidence: Probability
+    joint_confidence: Probability
     n: Count
     effective_n: float
+    thin: Count
+    time_limit: int | None
     checks: Checks
     return_range: ReturnRange
     clipped_share: Probability
@@ -162,17 +130,14 @@ class Certificate:
     other_portions: tuple[Portion, ...]
     statements: tuple[Statement, ...]
     headline: Count
-    ledger: tuple[Spent, ...]
-    fits: tuple[Fit, ...]
-    beforehand: Beforehand
+    ledger: tuple[LedgerEntry, ...]
+    fits: tuple[FitRecord, ...]
     episodes: Counts
     steps: Count
     truncated_episodes: Count
     assumptions: tuple[str, ...]
-    subject: Mapping[str, Any]
-    digests: Mapping[str, str] = field(default_factory=dict)
-    chain: Chain = field(compare=False, kw_only=True)
-    rollouts: Episodes = field(compare=False, kw_only=True)
+    subject: dict[str, Any]
+    digests: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.headline < len(self.statements):
@@ -182,36 +147,41 @@ class Certificate:
     @property
     def scheme(self) -> str:
         """Name of the scheme."""
-        return self.options.scheme
+        return self.settings.scheme.name
+
+    @property
+    def pac_bayes(self) -> bool:
+        """Whether `bound` is a PAC-Bayes bound; otherwise the calibration set is held out."""
+        return self.settings.scheme.pac_bayes
 
     @property
     def unit(self) -> Unit:
         """What counts as independent in `bound`."""
-        return self.options.unit
+        return self.settings.unit
 
     @property
     def preset(self) -> str:
         """Name of the preset."""
-        return self.options.preset
+        return self.settings.preset.name
 
     @property
     def delta(self) -> float:
         """Failure probability over the data."""
-        return self.options.delta
+        return self.settings.delta
 
     @property
     def delta_prime(self) -> float:
         """Failure probability of the Monte Carlo draws."""
-        return self.options.delta_prime
+        return self.settings.delta_prime
 
     @property
     def void(self) -> bool:
-        """Whether the recursion contradicts itself: then the bound is 1 and nothing is said."""
-        return final_bound(self.portions)[1]
+        """Whether the bound contradicts itself: then it is 1 and nothing is certified."""
+        return any(portion.bound < 0 for portion in self.portions)
 
     @property
     def vacuous(self) -> bool:
-        """Whether the bound says nothing: it is 1, the largest possible error."""
+        """Whether the bound says nothing: it is 1, the largest error possible."""
         return self.bound >= 1.0
 
     @property
@@ -240,10 +210,69 @@ class Certificate:
         """Bound minus test error, or None without test episodes."""
         return None if self.test_error is None else self.bound - self.test_error
 
-    @cached_property
-    def predictor(self) -> ReturnPredictor:
-        """The predictor: observations, and elapsed steps if it has a clock, to returns."""
-        return self.chain.predictor(self.options.sampling)
+    @property
+    def statuses(self) -> "list[Status]":
+        """What to know before relying on it, the worst first."""
+        from tightrope.certificates.status import statuses_of
+
+        return statuses_of(self)
+
+    def statement(self, name: str, share: float | None = None) -> Statement:
+        """The statement of a name, such as ``band``; of several levels the one for that share.
+
+        Raises:
+            InputError: there is none.
+        """
+        for each in self.statements:
+            if each.name == name and (share is None or each.share == share):
+                return each
+        known = ", ".join(dict.fromkeys(each.name for each in self.statements))
+        raise InputError(f"expected a statement among {known}, found {name!r}")
+
+
+# Properties that the document states beside the fields.
+DERIVED = (
+    *("scheme", "pac_bayes", "unit", "preset", "delta", "delta_prime"),
+    *("bound_raw", "rms_raw", "tightness", "vacuous", "void", "failed_fit"),
+)
+
+
+@dataclass(frozen=True, repr=False)
+class Certificate(Record):
+    """A risk certificate: the record, the predictor it is about, and the episodes it rests on.
+
+    With probability `joint_confidence` over the episodes every statement holds that needs only
+    independent episodes; `headline` is the one on the predictor to read first.
+
+    Attributes:
+        predictor: observations, and elapsed steps if it has a clock, to returns.
+        posteriors: the first prior and the posteriors of a PAC-Bayes scheme.
+        rollouts: the episodes.
+    """
+
+    predictor: ReturnPredictor = field(compare=False, kw_only=True)
+    posteriors: tuple[Gaussians, ...] = field(compare=False, kw_only=True)
+    rollouts: Episodes = field(compare=False, kw_only=True)
+
+    @property
+    def calibration(self) -> Episodes:
+        """The episodes that the statements on the predictor rest on."""
+        first = self.episodes.pilot + self.episodes.fit
+        return self.rollouts.span(first, first + self.episodes.calibration)
+
+    @property
+    def unseen(self) -> Episodes | None:
+        """The episodes that the predictor was not fitted to; None if there are none."""
+        fitted = self.episodes.pilot
+        fitted += self.episodes.fit if self.settings.scheme.fixed else self.episodes.validation
+        total = len(self.rollouts)
+        return self.rollouts.span(fitted, total) if fitted < total else None
+
+    def evidence(self, episodes: Episodes) -> Evidence:
+        """Any episodes with the deterministic predictions along them."""
+        return Evidence.of(
+            self.predictor, episodes, gamma=self.settings.gamma, thin=self.thin
+        )
 
     def plot(self, axes: Sequence[Any] | None = None) -> Any:
         """Draw predictions along one episode, and the RMS error of every episode.
@@ -254,7 +283,7 @@ class Certificate:
         Returns:
             The axes.
         """
-        from tightrope.certificates.figures import draw_certificate
+        from tightrope.reports.plots import draw_certificate
 
         if axes is None:
             from matplotlib import pyplot
@@ -284,40 +313,27 @@ class Certificate:
         Raises:
             InputError: pandas is not installed.
         """
-        from tightrope.certificates.notebook import statements_frame
+        import dataclasses
+        import importlib
 
-        return statements_frame(self)
+        try:
+            pandas = importlib.import_module("pandas")
+        except ImportError:
+            raise InputError("a data frame needs pandas: pip install pandas") from None
+        return pandas.DataFrame([dataclasses.asdict(each) for each in self.statements])
 
     def _repr_html_(self) -> str:
-        from tightrope.certificates.notebook import certificate_html
+        from html import escape
 
-        return certificate_html(self)
+        from tightrope.certificates.text import summary
+
+        return f"<pre>{escape(summary(self))}</pre>"
 
     def __str__(self) -> str:
-        from tightrope.certificates.words import in_words
+        from tightrope.certificates.text import summary
 
-        return in_words(self)
+        return summary(self)
 
     def __repr__(self) -> str:
-        from tightrope.certificates.words import percent, up
-
-        return (
-            f"Certificate({self.scheme}, unit {self.unit}, bound {up(self.bound)}, "
-            f"RMS {up(self.rms_raw)}, confidence {percent(self.confidence)})"
-        )
-
-
-# Properties that the document states beside the fields, with the kinds that the schema gives them.
-DERIVED: dict[str, Any] = {
-    "scheme": str,
-    "unit": Unit,
-    "preset": str,
-    "delta": Probability,
-    "delta_prime": Probability,
-    "bound_raw": float,
-    "rms_raw": float,
-    "tightness": float | None,
-    "vacuous": bool,
-    "void": bool,
-    "failed_fit": bool,
-}
+        bound = float(np.format_float_positional(self.bound, 4, fractional=False))
+        return f"Certificate({self.scheme}, unit {self.unit}, bound {bound:g})"

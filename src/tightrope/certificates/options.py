@@ -4,42 +4,34 @@ The fields are the options of the command, their help, and part of the JSON docu
 """
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from math import inf, isfinite
-from operator import index
-from typing import Any, Literal, get_args
+from collections.abc import Mapping
+from dataclasses import replace
+from math import inf
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from tightrope.certificates.ledger import DELTA, DELTA_PRIME
-from tightrope.certificates.schemes import Scheme, scheme
+from tightrope.certificates.schemes import scheme
 from tightrope.devices import check_device
 from tightrope.errors import InputError
+from tightrope.records import checked, plain
 from tightrope.seeds import Seed, resolve_seed
 
-__all__ = ["MC_PASSES", "Auto", "Off", "Options", "Unit", "target_of"]
+__all__ = ["MC_PASSES", "Auto", "Off", "Options", "Termination", "Unit", "target_of"]
 
 Unit = Literal["step", "episode"]
 Auto = Literal["auto"]
 Off = Literal["off"]
+Termination = Literal["failure", "success", "neutral"]
 MC_PASSES = 20
-# Fields that hold a number, and the word that may stand for one.
-_WHOLE = {
-    **dict.fromkeys(("thin", "time_limit", "pilot_episodes", "episodes", "test_episodes"), "auto"),
-    **dict.fromkeys(("mc_passes", "candidates", "max_episodes")),
-}
-_REAL = {
-    **dict.fromkeys(("delta", "delta_prime", "gamma", "kappa")),
-    **dict.fromkeys(("fail_below", "return_floor"), "off"),
-}
-_CHOICES: dict[str, tuple[str, ...]] = {
-    "unit": get_args(Unit),
-    "preset": ("paper", "tight"),
-    "clock": ("auto", "on", "off"),
-    "sampling": ("local", "weights"),
-}
+
+_Count = Annotated[int, Field(ge=0, le=10_000_000)]
+_Positive = Annotated[int, Field(ge=1, le=10_000_000)]
+_Proper = Annotated[float, Field(gt=0, lt=1)]
 
 
-@dataclass(frozen=True)
+@checked
 class Options:
     """Options of one certificate, checked.
 
@@ -48,54 +40,66 @@ class Options:
     """
 
     scheme: str = "auto"
-    """auto, nonrec-noninf, nonrec-inf, holdout, sequential, rec-T (such as rec-6), or the relative
-    sizes of a recursion's portions, such as 10,20,70."""
-    unit: Unit = "step"
-    """What counts as independent in `bound`: thinned steps (the paper's assumption) or whole
-    episodes (none). Scheme auto states both."""
+    """auto, holdout, nonrec-noninf, nonrec-inf, rec-T (such as rec-6), or the relative sizes of a
+    recursion's portions, such as 10,20,70."""
+    paper: bool = False
+    """The paper's certificate: scheme rec-6, preset paper, unit step, 100 validation and 100 test
+    episodes."""
+    unit: Unit | Auto = "auto"
+    """What counts as independent in `bound`: whole episodes, or thinned steps (the paper's
+    assumption); auto: episodes, and in PAC-Bayes schemes steps."""
     preset: Literal["paper", "tight"] = "tight"
     """The paper's recipe for prior and fit, or ours."""
     clock: Literal["auto", "on", "off"] = "auto"
     """Whether elapsed time is an input of the predictor; auto: in preset tight, where the time
     limit is known."""
-    time_limit: int | Auto = "auto"
+    time_limit: _Positive | Auto = "auto"
     """Steps after which an episode is cut; auto: from the environment, or for a log from the
-    episodes that are in no bound."""
-    episodes: int | Auto = "auto"
-    """Validation episodes; auto: 100 for a policy, all that are left for a recording."""
+    fitting set."""
+    episodes: _Positive | Auto = "auto"
+    """Episodes to fit and to calibrate, together; auto: 200 for a policy, all that are left for a
+    recording. In PAC-Bayes schemes the validation episodes; auto: 100."""
+    fit_episodes: _Positive | Auto = "auto"
+    """The first of them, which the predictor is fitted to; auto: a quarter. Not in PAC-Bayes
+    schemes."""
+    test_episodes: _Count | Auto = "auto"
+    """Test episodes, which enter no bound; auto: none, and 100 for a policy in PAC-Bayes schemes."""
+    pilot_episodes: _Count | Auto = "auto"
+    """PAC-Bayes schemes only: episodes in no bound that fix the return range and the scaling; auto:
+    10, and for a policy with a training record only what preset and scheme need."""
     until: str = "off"
-    """Roll out a policy in batches until this is certified, such as 'rms<=20': the mean risk of the
-    unit asked for, in return units. In place of `episodes`; scheme auto becomes sequential."""
-    max_episodes: int = 500
-    """Validation episodes at the most, with `until`."""
-    test_episodes: int | Auto = "auto"
-    """Test episodes, only compared with; auto: 100 for a policy, none for a recording or with
-    `until`."""
-    pilot_episodes: int | Auto = "auto"
-    """Episodes in no bound that fix the return range and the scaling and help to fit; auto: 10, and
-    for a policy with a training record only what preset and scheme need."""
+    """Roll out a policy in batches until this is certified, such as 'rms<=20': the mean risk, in
+    return units. In place of `episodes`."""
+    max_episodes: _Positive = 500
+    """Episodes to fit and to calibrate at the most, with `until`."""
     return_range: tuple[float, float] | Auto = "auto"
-    """Smallest and largest return; auto: from the training record, or else from the pilot."""
+    """Smallest and largest return that mean risks are clipped to; auto: from the fitting set, the
+    pilot, or in PAC-Bayes schemes the training record."""
     return_floor: float | Off = "off"
-    """A return that no episode can fall below; with it the expected return gets a lower bound."""
+    """An undiscounted return that no episode can fall below: its expectation then gets a bound."""
+    discounted_floor: float | Off = "off"
+    """The same for the discounted return."""
     fail_below: float | Off = "off"
     """Also bound the probability that an episode returns less than this, undiscounted."""
-    delta: float = DELTA
+    termination: Termination = "neutral"
+    """What it means that an episode terminates: failure, success (it reaches its goal), or neither.
+    A recorded success has precedence."""
+    delta: _Proper = DELTA
     """Failure probability over the data."""
-    delta_prime: float = DELTA_PRIME
+    delta_prime: _Proper = DELTA_PRIME
     """Failure probability of the Monte Carlo draws; spent on the data where nothing is drawn."""
-    gamma: float = 0.99
+    gamma: Annotated[float, Field(ge=0, le=1)] = 0.99
     """Discount factor, 1 for undiscounted returns."""
-    thin: int | Auto = "auto"
+    thin: _Positive | Auto = "auto"
     """Keep every THIN-th step; auto: what suits the environment."""
-    mc_passes: int = MC_PASSES
+    mc_passes: Annotated[int, Field(ge=1, le=10_000)] = MC_PASSES
     """Monte Carlo passes over the data."""
     sampling: Literal["local", "weights"] = "local"
     """Local reparameterisation, or one weight draw per pass (Bayes by backprop)."""
-    kappa: float = 0.5
-    """Weight of the loss before in a recursion."""
-    candidates: int = 1
-    """Certificates that the best will be chosen from: each then fails that much more rarely."""
+    kappa: Annotated[float, Field(gt=0, le=1)] = 0.5
+    """Weight of the previous loss in a recursion."""
+    candidates: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    """Number of certificates you may choose the best from; the confidence accounts for it."""
     device: str = "auto"
     """What the fits are computed on: cpu, cuda or such as cuda:1; auto: cuda if there is one. The
     bounds are computed on the CPU, and so are fits that verify repeats."""
@@ -103,114 +107,76 @@ class Options:
     """Root of all randomness (episodes, fits, draws); fresh: one that is drawn and recorded."""
 
     def __post_init__(self) -> None:
-        for name, word in _WHOLE.items():
-            self._coerce(name, index, "a whole number", word)
-        for name, word in _REAL.items():
-            self._coerce(name, float, "a number", word)
-        for name, allowed in _CHOICES.items():
-            if getattr(self, name) not in allowed:
-                raise InputError(
-                    f"expected `{name}` among {', '.join(allowed)}, found {getattr(self, name)!r}"
-                )
         check_device(self.device)
-        self._check_numbers()
-        if not isinstance(self.return_range, str) or self.return_range != "auto":
-            self._check_range()
+        chosen = scheme(self.scheme)
+        if self.delta + self.delta_prime >= 1:
+            raise InputError(
+                "`delta` + `delta_prime` must be below 1, found "
+                f"{self.delta!r} + {self.delta_prime!r}"
+            )
+        if self.clock == "off" and self.time_limit != "auto":
+            raise InputError(f"expected no `time_limit` with `clock` off, found {self.time_limit}")
+        if isinstance(self.return_range, tuple) and not self.return_range[0] < self.return_range[1]:
+            raise InputError(
+                f"expected a finite `return_range` LO < HI, found {self.return_range!r}"
+            )
+        if self.seed != "fresh":
+            resolve_seed(self.seed)
+        if self.paper and (self.scheme, self.preset, self.unit) != ("auto", "tight", "auto"):
+            raise InputError(
+                "expected `paper` without `scheme`, `preset` and `unit`, found them: `paper` is "
+                "scheme rec-6, preset paper, unit step"
+            )
+        self._check_search()
+        fixed = chosen.fixed and not self.paper
+        if fixed and self.pilot_episodes != "auto":
+            raise InputError(
+                f"expected no `pilot_episodes` with scheme {self.scheme}, found "
+                f"{self.pilot_episodes}: `fit_episodes` fix range and scaling"
+            )
+        if not fixed and self.fit_episodes != "auto":
+            raise InputError(
+                f"expected no `fit_episodes` with scheme {self.scheme}, found {self.fit_episodes}: "
+                "a PAC-Bayes scheme divides its validation episodes itself"
+            )
+        if isinstance(self.episodes, int) and not chosen.fixed:
+            chosen.sizes(self.episodes, 0)
+
+    def _check_search(self) -> None:
+        """Options that go with `until`, or without it."""
         if self.until == "off":
             if self.max_episodes != type(self).max_episodes:
                 raise InputError(
                     f"expected `until` with `max_episodes`, found {self.max_episodes} and no target"
                 )
-        else:
-            target_of(self.until)
-            if self.division.first is None and self.scheme != "auto":
-                raise InputError(
-                    f"expected `scheme` sequential with `until`, found {self.scheme}: its bound is "
-                    "for a number of episodes fixed beforehand"
-                )
-        if self.seed != "fresh":
-            object.__setattr__(self, "seed", resolve_seed(self.seed))
-        if isinstance(self.episodes, int):
-            self.division.sizes(self.episodes)
-        else:
-            self.division  # noqa: B018 - an unknown name raises
-
-    def _check_numbers(self) -> None:
-        least = {"thin": 1, "time_limit": 1, "episodes": 1, "pilot_episodes": 0}
-        least |= {"test_episodes": 0, "mc_passes": 1, "candidates": 1, "max_episodes": 1}
-        for name, smallest in least.items():
-            value = getattr(self, name)
-            if value != "auto" and value < smallest:
-                raise InputError(f"`{name}` must be at least {smallest}, found {value!r}")
-        for name in ("delta", "delta_prime"):
-            if not 0 < getattr(self, name) < 1:
-                raise InputError(f"`{name}` must be in (0, 1), found {getattr(self, name)!r}")
-        if not self.delta + self.delta_prime < 1:
-            raise InputError(
-                "`delta` + `delta_prime` must be below 1, found "
-                f"{self.delta!r} + {self.delta_prime!r}"
-            )
-        if not 0 <= self.gamma <= 1:
-            raise InputError(f"`gamma` must be in [0, 1], found {self.gamma!r}")
-        if not 0 < self.kappa <= 1:
-            raise InputError(f"`kappa` must be in (0, 1], found {self.kappa!r}")
-        for name in ("fail_below", "return_floor"):
-            if getattr(self, name) != "off" and not isfinite(getattr(self, name)):
-                raise InputError(f"`{name}` must be a finite number, found {getattr(self, name)!r}")
-        if self.clock == "off" and self.time_limit != "auto":
-            raise InputError(f"expected no `time_limit` with `clock` off, found {self.time_limit}")
-
-    def _check_range(self) -> None:
-        try:
-            low, high = (float(end) for end in self.return_range)
-        except (TypeError, ValueError):
-            low = high = inf
-        if not -inf < low < high < inf:
-            raise InputError(
-                f"expected a finite `return_range` LO < HI, found {self.return_range!r}"
-            )
-        object.__setattr__(self, "return_range", (low, high))
-
-    def _coerce(
-        self, name: str, convert: Callable[[Any], Any], what: str, word: str | None
-    ) -> None:
-        """Plain Python numbers only: they go into a JSON document."""
-        value = getattr(self, name)
-        if isinstance(value, str) and value == word:
             return
-        try:
-            if isinstance(value, bool | str):
-                raise TypeError
-            object.__setattr__(self, name, convert(value))
-        except (TypeError, ValueError):
-            allowed = what if word is None else f"{what} or {word!r}"
-            raise InputError(f"`{name}` must be {allowed}, found {value!r}") from None
+        target_of(self.until)
+        if self.scheme != "auto" or self.paper:
+            raise InputError(
+                f"expected no `scheme` and no `paper` with `until`, found {self.scheme}: only its "
+                "own bound holds at every number of episodes"
+            )
+        if self.episodes != "auto":
+            raise InputError(
+                f"expected `max_episodes` with `until`, found `episodes` {self.episodes}"
+            )
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "Options":
-        """Options by name, as JSON or TOML has them.
+        """Options by name, as JSON or TOML have them.
 
         Raises:
-            InputError: a name is none of an option, or a value is outside its set.
+            InputError: a name is not an option, or a value is outside its set.
         """
+        known = cls.__dataclass_fields__  # type: ignore[attr-defined]
         for name in values:
-            if name not in cls.__dataclass_fields__:
-                known = ", ".join(cls.__dataclass_fields__)
-                raise InputError(f"expected options among {known}, found {name!r}")
-        plain: Any = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in values.items()
-        }
-        return cls(**plain)
-
-    @property
-    def division(self) -> Scheme:
-        """The scheme behind its name."""
-        return scheme(self.scheme)
+            if name not in known:
+                raise InputError(f"expected options among {', '.join(known)}, found {name!r}")
+        return cls(**plain(values))
 
     def seeded(self, seed: int | None = None) -> "Options":
         """With that seed, or with the one that ``fresh`` comes to."""
-        return replace(self, seed=resolve_seed(self.seed) if seed is None else seed)
+        return replace(self, seed=resolve_seed(self.seed) if seed is None else seed)  # type: ignore[type-var]
 
 
 def target_of(words: str, name: str = "until") -> float:

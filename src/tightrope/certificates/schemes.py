@@ -1,20 +1,21 @@
-"""Schemes: how episodes are divided, and which bound comes of it; docs/theory.md, section S."""
+"""Schemes: how episodes are divided, and which bound follows; docs/theory.md, section S."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import ClassVar, Literal
+
+from pydantic import ConfigDict
 
 from tightrope.errors import InputError
+from tightrope.records import STRICT
 
 __all__ = ["Scheme", "portion_sizes", "scheme"]
 
-Kind = Literal["auto", "holdout", "informed", "recursive"]
+Kind = Literal["auto", "holdout", "sequential", "informed", "recursive"]
 
 _REC_6 = (3, 4, 6, 12, 25, 50)  # the paper's, for 100 episodes
-_AUTO_FREE = Fraction(3, 11)  # of all but the test episodes, pilot included: docs/tightness.md
-_SEQUENTIAL_FREE = 20  # validation episodes to fit to, as auto has of 100
 _DEEPEST = 20  # the portions of rec-T double; more would need a million episodes
 
 
@@ -24,69 +25,68 @@ class Scheme:
 
     Attributes:
         name: what users type.
-        kind: ``auto`` (a predictor fixed by the first portion; all statements jointly on the
-            second), ``holdout`` (the same predictor, its mean risk alone), ``informed`` (a prior
-            from the first portion, P.1 or P.3 on the second) or ``recursive`` (R.1; with one
-            portion the plain bound).
-        weights: relative sizes of the portions.
-        first: episodes of the first portion, where that is fixed and the second has no fixed size:
-            then the bound holds at every number of episodes at once, and nothing else is said.
+        kind: ``auto`` (a predictor fixed on the fitting set; all statements jointly on the
+            calibration set), ``holdout`` (the same predictor, its mean risk alone), ``sequential``
+            (the same, at every number of episodes), ``informed`` (a prior from the first portion,
+            P.1 or P.3 on the second) or ``recursive`` (R.1; with one portion the plain bound).
+        weights: relative sizes of the portions; empty where the predictor is fixed.
     """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     name: str
     kind: Kind
-    weights: tuple[int, ...]
-    first: int | None = None
+    weights: tuple[int, ...] = ()
 
     @property
     def fixed(self) -> bool:
-        """Whether the predictor is fixed before the episodes of its bounds are looked at."""
-        return self.kind in ("auto", "holdout")
+        """Whether the predictor is fixed before the episodes of its bounds are used."""
+        return self.kind in ("auto", "holdout", "sequential")
 
     @property
-    def exact(self) -> bool:
-        """Whether the first prior knows no validation episode, so that a verifier repeats it."""
+    def reproducible_prior(self) -> bool:
+        """Whether the first prior depends on pilot episodes only, so `verify` can refit it."""
         return self.kind == "recursive"
 
-    def sizes(self, episodes: int, pilot: int = 0) -> list[int]:
-        """Episodes of each portion; in scheme auto, the pilot counts towards the first.
+    @property
+    def anytime(self) -> bool:
+        """Whether the bound holds at every number of episodes at once."""
+        return self.kind == "sequential"
+
+    @property
+    def pac_bayes(self) -> bool:
+        """Whether the bound is a PAC-Bayes bound; otherwise the calibration set is held out."""
+        return not self.fixed
+
+    def sizes(self, episodes: int, fit: int) -> list[int]:
+        """Episodes of each portion of the validation episodes.
 
         Raises:
             InputError: there are fewer episodes than portions.
         """
-        if self.first is not None:
-            if episodes <= self.first:
-                raise InputError(
-                    f"expected more than {self.first} validation episodes for {self.name}, found "
-                    f"{episodes}: the first {self.first} are only fitted to"
-                )
-            return [self.first, episodes - self.first]
-        sizes = portion_sizes(self.weights, episodes, self.name)
-        if self.kind != "auto":
-            return sizes
-        free = round(_AUTO_FREE * (episodes + pilot)) - pilot
-        free = min(max(free, 1), episodes - 1)
-        return [free, episodes - free]
-
-    def free(self, episodes: int, pilot: int = 0) -> int:
-        """Validation episodes at the beginning that no bound is evaluated on."""
-        return 0 if self.kind == "recursive" else self.sizes(episodes, pilot)[0]
+        if not self.fixed:
+            return portion_sizes(self.weights, episodes, self.name)
+        if not 1 <= fit < episodes:
+            raise InputError(
+                f"expected `fit_episodes` of at least 1 and below {episodes} episodes in all, "
+                f"found {fit}: the others calibrate"
+            )
+        return [fit, episodes - fit]
 
 
 def scheme(name: str) -> Scheme:
     """The scheme of a name.
 
-    One of auto, nonrec-noninf, nonrec-inf, holdout, sequential, rec-T, or the relative sizes of
-    the portions of a recursion, as 10,20,70.
+    One of auto, nonrec-noninf, nonrec-inf, holdout, rec-T, or the relative sizes of the portions
+    of a recursion, as 10,20,70. (``sequential`` comes with `until` alone.)
 
     Raises:
         InputError: the name is none of these.
     """
     name = str(name)
     named = {
-        "auto": Scheme(name, "auto", (3, 8)),
-        "holdout": Scheme(name, "holdout", (1, 1)),
-        "sequential": Scheme(name, "holdout", (1, 1), first=_SEQUENTIAL_FREE),
+        "auto": Scheme(name, "auto"),
+        "holdout": Scheme(name, "holdout"),
         "nonrec-noninf": Scheme(name, "recursive", (1,)),
         "nonrec-inf": Scheme(name, "informed", (1, 1)),
         "rec-6": Scheme(name, "recursive", _REC_6),
@@ -96,11 +96,12 @@ def scheme(name: str) -> Scheme:
     depth = re.fullmatch(r"rec-([1-9][0-9]*)", name)
     if depth and 1 <= int(depth.group(1)) <= _DEEPEST:
         return Scheme(name, "recursive", _halving(int(depth.group(1))))
-    if re.fullmatch(r"[1-9][0-9]*(,[1-9][0-9]*)+", name):
+    if re.fullmatch(r"[1-9][0-9]{0,5}(,[1-9][0-9]{0,5})+", name):
         return Scheme(name, "recursive", tuple(int(part) for part in name.split(",")))
     raise InputError(
-        "expected a scheme among auto, nonrec-noninf, nonrec-inf, holdout, sequential, rec-T with "
-        f"T from 1 to {_DEEPEST}, or relative sizes of portions such as 10,20,70, found {name!r}"
+        "expected a scheme among auto, nonrec-noninf, nonrec-inf, holdout, rec-T with T from 1 to "
+        f"{_DEEPEST}, or relative sizes of portions such as 10,20,70, found {name!r}"
+        + (": give `until` for a sequential search" if name == "sequential" else "")
     )
 
 

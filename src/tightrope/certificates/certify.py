@@ -1,0 +1,167 @@
+"""Certify a policy or recorded episodes: the pipeline on one page."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from tightrope.certificates.certificate import Certificate
+from tightrope.certificates.fitting import FittedPredictor, fit_predictor, fit_updates
+from tightrope.certificates.options import Options
+from tightrope.certificates.properties import measure_properties, properties_of
+from tightrope.certificates.recompute import recompute
+from tightrope.certificates.settings import Settings, settle, training_scaling
+from tightrope.certificates.split import split_episodes
+from tightrope.errors import InputError
+from tightrope.progress import progress_bar
+from tightrope.rollouts import (
+    Episodes,
+    PolicySource,
+    Rollout,
+    collect,
+    is_recording,
+    load_episodes,
+    policy_source,
+)
+
+if TYPE_CHECKING:
+    from tightrope.posteriors import Preset, Scaling
+    from tightrope.rollouts.logs import Given
+
+__all__ = ["certify", "issue", "open_source", "roll_out"]
+
+Fit = Callable[..., FittedPredictor]
+
+
+def certify(
+    source: Any,
+    /,
+    env: Any = None,
+    *,
+    columns: "Given" = None,
+    rollout: Rollout | None = None,
+    properties: Mapping[str, Any] | None = None,
+    progress: bool = False,
+    preset_values: "Preset | None" = None,
+    **options: Any,
+) -> Certificate:
+    """Certify a policy or recorded episodes; the options are the fields of :class:`Options`.
+
+    Args:
+        source: episodes, a log (path, Minari id, dictionary of arrays, data frame), or a policy
+            (path or object) to roll out in `env`.
+        env: id, recipe, object or factory of the environment of a policy.
+        columns: which column of a table, frame or LeRobot dataset is what, such as
+            ``"obs=joint_*,reward=r,episode=run"`` or a dictionary.
+        rollout: how a policy is rolled out.
+        properties: numbers per episode of your own: by name a function of an episode, or a
+            :class:`Property`.
+        progress: show bars on standard error.
+        preset_values: a preset of your own, in place of the one that `preset` names.
+        options: such as ``scheme="rec-6"``.
+
+    >>> # certificate = certify(episodes, scheme="rec-6", unit="step")
+
+    Raises:
+        InputError: an option is wrong, or there are too few episodes.
+    """
+    asked = Options.of(options)
+    rollout = rollout or Rollout()
+    found = open_source(source, env, rollout, columns)
+    training = None if isinstance(found, Episodes) else training_scaling(asked, found)
+    own = properties_of(properties)
+    settings = settle(asked, found, properties=own, preset=preset_values, training=training)
+    if settings.until is not None:
+        from tightrope.certificates.sequential import issue_until
+
+        assert isinstance(found, PolicySource)  # settle refuses recordings
+        return issue_until(
+            lambda count, first: measure_properties(
+                roll_out(found, settings, rollout, count, first=first, progress=progress), own
+            ),
+            settings,
+            options=asked,
+            progress=progress,
+        )
+    episodes = (
+        found
+        if isinstance(found, Episodes)
+        else roll_out(found, settings, rollout, settings.episodes, progress=progress)
+    )
+    episodes = measure_properties(episodes, own)
+    return issue(episodes, settings, options=asked, training=training, progress=progress)
+
+
+def open_source(
+    source: Any, env: Any, rollout: Rollout, columns: "Given" = None
+) -> Episodes | PolicySource:
+    """Recorded episodes, or the policy to roll out and its environment.
+
+    Raises:
+        InputError: there is no such source, or an argument is not for it.
+    """
+    if is_recording(source):
+        given = {"env": env} if env is not None else {}
+        given |= {k: v for k, v in vars(rollout).items() if v != getattr(Rollout(), k)}
+        if given:
+            name = source if isinstance(source, str) else type(source).__name__
+            raise InputError(
+                f"expected no `{next(iter(given))}` for the recorded episodes {name!r}"
+            )
+        return load_episodes(source, columns)
+    if columns:
+        raise InputError("expected no `columns` for a policy: they are for recorded episodes")
+    return policy_source(source, env, trust=rollout.trust)
+
+
+def roll_out(
+    source: PolicySource,
+    settings: Settings,
+    rollout: Rollout,
+    count: int,
+    *,
+    first: int = 0,
+    progress: bool = False,
+) -> Episodes:
+    """Episodes of a policy, from the one of number `first` on."""
+    found = collect(
+        source.policy,
+        source.environment,
+        count,
+        settings.seed,
+        first=first,
+        progress=progress,
+        **rollout.arguments,
+    )
+    return replace(found, subject={**found.subject, **source.training()})
+
+
+def issue(
+    episodes: Episodes,
+    settings: Settings,
+    *,
+    options: Options | None = None,
+    training: "Scaling | None" = None,
+    fit: Fit = fit_predictor,
+    progress: bool = False,
+) -> Certificate:
+    """Fit a predictor and certify it.
+
+    Args:
+        episodes: pilot, validation and test episodes in recorded order.
+        settings: what is done.
+        options: what was asked.
+        training: range and observation scaling from a training record.
+        fit: fits the predictor; a cache around it shares fits between certificates.
+        progress: show a bar on standard error.
+    """
+    split = split_episodes(episodes, settings, training)
+    with progress_bar("fitting", fit_updates(split), shown=progress) as report:
+        done = 0
+
+        def advance(updates: int) -> None:
+            nonlocal done
+            done += updates
+            report(done, "updates")
+
+        fitted = fit(split, advance=advance)
+    return recompute(split, fitted, chosen=None, options=options)

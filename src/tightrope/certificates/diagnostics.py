@@ -1,0 +1,211 @@
+"""Errors compared, effective sample size, and tests of independence and drift; no bound uses them.
+
+Both permutation tests are exact: if the assumption holds, each rejects with probability `LEVEL` at
+most. A test that does not reject proves nothing.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ConfigDict
+from scipy.stats import rankdata
+
+from tightrope.certificates.evidence import Evidence
+from tightrope.certificates.fitting import FittedPredictor
+from tightrope.certificates.split import Split
+from tightrope.certificates.statements.pac_bayes import unit_mean
+from tightrope.posteriors import draw_losses
+from tightrope.records import STRICT
+from tightrope.rollouts import Pairs
+from tightrope.seeds import Stream, child_seed
+
+__all__ = ["LEVEL", "Checks", "Comparison", "compare_errors", "dependence", "drift", "effective_size"]
+
+LEVEL = 5e-3
+_PERMUTATIONS = 199  # with the order found, 200: the smallest p-value is LEVEL
+_TIE = 1e-9  # relative: what differs only by the order of a sum is a tie, which counts against
+_PASSES = 5  # of train and test errors, which enter no bound
+
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Checks:
+    """P-values of what statements assume.
+
+    Attributes:
+        dependence: that losses within an episode are no more alike than across episodes.
+        drift: that returns do not depend on the order in which episodes were recorded.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    dependence: float
+    drift: float
+
+    @property
+    def dependent(self) -> bool:
+        """Whether the losses show that steps are not independent."""
+        return self.dependence <= LEVEL
+
+    @property
+    def drifting(self) -> bool:
+        """Whether the returns show that episodes are not alike."""
+        return self.drift <= LEVEL
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Errors that enter no bound, on the normalised scale, in the certificate's unit.
+
+    Attributes:
+        train_error: of the predictor on the calibration episodes.
+        test_error: on the test episodes; None without any.
+        constant_error: of one constant, on test episodes or without any on those of `train_error`.
+        per_step_error: of the mean return at each elapsed step, there.
+        effective_n: steps that carry as much information on the loss as the last portion's do.
+        checks: whether steps look independent, and episodes alike.
+    """
+
+    train_error: float
+    test_error: float | None
+    constant_error: float
+    per_step_error: float
+    effective_n: float
+    checks: Checks
+
+
+def compare_errors(fitted: FittedPredictor, split: Split, seen: Evidence) -> Comparison:
+    """Compare the predictor with a constant and with the mean of each step.
+
+    The baselines are fixed on the fitting set of a fixed predictor, and otherwise on the validation
+    episodes, as the predictor is.
+
+    Args:
+        fitted: the predictor.
+        split: the episodes.
+        seen: the calibration episodes with predictions.
+    """
+    settings, scaling = split.settings, split.scaling
+    fixed, unit, seed = settings.scheme.fixed, settings.unit, settings.seed
+    rows = seen.pairs if fixed else split.rows
+    train = seen.losses if fixed else _drawn_losses(fitted, rows, split, Stream.TRAIN_ERROR)
+    of, test = rows, None
+    if split.test is not None:
+        of = split.pairs_of(split.test)
+        if fixed:
+            tested = Evidence.of(fitted.predictor, split.test, gamma=seen.gamma, thin=seen.thin)
+            losses = tested.losses
+        else:
+            losses = _drawn_losses(fitted, of, split, Stream.TEST_ERROR)
+        test = unit_mean(losses, of.episode, unit)
+    known = split.pairs_of(split.fit) if fixed and split.fit is not None else split.rows
+    goal, past = scaling.targets(of.returns), scaling.targets(known.returns)
+    counts = np.bincount(known.step)
+    by_step = np.bincount(known.step, weights=past) / np.maximum(counts, 1)
+    by_step = np.where(counts > 0, by_step, past.mean())
+    reached = np.minimum(of.step, len(by_step) - 1)
+    last = 0 if fixed else split.row_of(split.starts[-2])
+    return Comparison(
+        train_error=unit_mean(train, rows.episode, unit),
+        test_error=test,
+        constant_error=unit_mean(np.square(goal - past.mean()), of.episode, unit),
+        per_step_error=unit_mean(np.square(goal - by_step[reached]), of.episode, unit),
+        effective_n=effective_size(train[last:], rows.episode[last:]),
+        checks=Checks(
+            dependence=dependence(
+                train[last:], rows.episode[last:], child_seed(seed, Stream.CHECKS, 0)
+            ),
+            drift=drift(split.validation.returns(1.0), child_seed(seed, Stream.CHECKS, 1)),
+        ),
+    )
+
+
+def effective_size(loss: Values, episode: NDArray[np.int64]) -> float:
+    """Independent steps that carry as much information on the mean loss as all of them do.
+
+    N divided by the design effect of episodes as clusters: the variance of the mean over
+    independent episodes, in ratio to what it would be over independent steps.
+    """
+    starts = _starts(episode)
+    count = len(starts)
+    deviation = loss - loss.mean()
+    variance = float(np.mean(deviation**2))
+    if count < 2 or variance == 0:
+        return float(count)
+    totals = np.add.reduceat(deviation, starts)
+    clustered = count / (count - 1) * float(np.sum(totals**2)) / len(loss) ** 2
+    effect = clustered / (variance / len(loss))
+    return float(np.clip(len(loss) / effect, 1.0, len(loss))) if effect > 0 else float(len(loss))
+
+
+def dependence(losses: Values, episode: NDArray[np.int64], seed: int) -> float:
+    """P-value of independent steps: how often shuffled losses would differ as much by episode.
+
+    The statistic is the sum of squares between episodes, which the design effect rests on.
+
+    Args:
+        losses: (rows,) of the steps that a bound is evaluated on.
+        episode: (rows,) non-decreasing, the episode of each.
+        seed: of the permutations.
+    """
+    starts = _starts(episode)
+    counts = np.diff(starts, append=len(episode))
+    deviation = losses - losses.mean()
+
+    def between(values: Values) -> float:
+        return float(np.sum(np.add.reduceat(values, starts) ** 2 / counts))
+
+    rng = np.random.default_rng(seed)
+    found = between(deviation)
+    shuffled = [between(rng.permutation(deviation)) for _ in range(_PERMUTATIONS)]
+    return _p_value(found, np.array(shuffled))
+
+
+def drift(returns: Values, seed: int) -> float:
+    """P-value of episodes that are alike: how often another order would show as large a change.
+
+    The statistic is the largest difference, for any episodes in a row, between the sum of their
+    ranks and what it would be on average. It is taken of the returns and of their distances from
+    the median, and the larger counts: a change of level, or of spread, for good or for a while.
+
+    Args:
+        returns: (episodes,) undiscounted, in recorded order.
+        seed: of the permutations.
+    """
+    ranks = np.stack([rankdata(returns), rankdata(np.abs(returns - np.median(returns)))])
+    ranks = ranks - ranks.mean(axis=1, keepdims=True)  # (2, episodes)
+
+    def largest(order: NDArray[np.int64]) -> float:
+        sums = np.cumsum(ranks[:, order], axis=1)  # the last one is 0, as the one before the first
+        return float((sums.max(axis=1) - sums.min(axis=1)).max())
+
+    rng = np.random.default_rng(seed)
+    count = len(returns)
+    found = largest(np.arange(count))
+    shuffled = [largest(rng.permutation(count)) for _ in range(_PERMUTATIONS)]
+    return _p_value(found, np.array(shuffled))
+
+
+def _drawn_losses(fitted: FittedPredictor, of: Pairs, split: Split, stream: Stream) -> Values:
+    """(rows,) squared errors of predictors drawn from the last posterior, averaged over draws."""
+    drawn = draw_losses(
+        fitted.posteriors[-1],
+        split.scaling.inputs(of.observations, of.step),
+        split.scaling.targets(of.returns),
+        passes=_PASSES,
+        seed=child_seed(split.settings.seed, stream),
+        sampling=split.settings.sampling,
+    )
+    return np.asarray(drawn.mean(axis=0))
+
+
+def _starts(episode: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.flatnonzero(np.diff(episode, prepend=episode[0] - 1))
+
+
+def _p_value(found: float, shuffled: Values) -> float:
+    reached = int(np.sum(shuffled >= found * (1.0 - _TIE)))
+    return (1 + reached) / (1 + len(shuffled))

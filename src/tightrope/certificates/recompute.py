@@ -1,0 +1,204 @@
+"""Compute every number of a fitted predictor's certificate; `verify` calls the same function."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tightrope.certificates.assumptions import assumptions_of
+from tightrope.certificates.certificate import Certificate, Counts, ReturnRange
+from tightrope.certificates.diagnostics import compare_errors
+from tightrope.certificates.evidence import Evidence
+from tightrope.certificates.fitting import FittedPredictor
+from tightrope.certificates.ledger import Ledger, chain_ledger
+from tightrope.certificates.options import Options, Unit
+from tightrope.certificates.settings import Settings
+from tightrope.certificates.split import Split
+from tightrope.certificates.statements import (
+    STEPS,
+    Choices,
+    choose,
+    families_for,
+    ledger_for,
+    outcomes_for,
+)
+from tightrope.certificates.statements.base import Family, Statement, Task
+from tightrope.certificates.statements.pac_bayes import (
+    Portion,
+    bet_for,
+    bound_chain,
+    losses_of,
+    measure_chain,
+    risk_statement,
+)
+from tightrope.rollouts import Episodes
+
+__all__ = ["choices", "headline_of", "ledger_of", "recompute"]
+
+Portions = dict[Unit, tuple[Portion, ...]]
+
+
+def recompute(
+    split: Split,
+    fitted: FittedPredictor,
+    chosen: Choices | None = None,
+    *,
+    options: Options | None = None,
+) -> Certificate:
+    """Compute every number of the certificate of a fitted predictor.
+
+    Args:
+        split: the episodes and what is done with them.
+        fitted: the predictor.
+        chosen: what was chosen on the fitting set; None: it is chosen now.
+        options: what was asked.
+    """
+    settings = split.settings
+    chosen = choices(split, fitted) if chosen is None else chosen
+    ledger = ledger_of(settings, split.used)
+    seen = Evidence.of(fitted.predictor, split.calibration, gamma=settings.gamma, thin=split.thin)
+    state = _fixed if settings.scheme.fixed else _pac_bayes
+    statements, portions = state(split, fitted, seen, chosen, ledger)
+    other: Unit = "episode" if settings.unit == "step" else "step"
+    bound = next(s for s in statements if s.kind == "mean-risk" and s.unit == settings.unit)
+    comparison = compare_errors(fitted, split, seen)
+    scaling, counted = split.scaling, split.calibration
+    return Certificate(
+        options=options or Options(),
+        settings=settings,
+        bound=bound.value,
+        confidence=ledger.confidence,
+        joint_confidence=_joint(ledger),
+        n=portions[settings.unit][0].n,
+        effective_n=comparison.effective_n,
+        thin=split.thin,
+        time_limit=None if scaling.clock is None else scaling.clock.limit,
+        checks=comparison.checks,
+        return_range=ReturnRange(scaling.low, scaling.high, scaling.source),
+        clipped_share=scaling.clipped_share(seen.pairs.returns),
+        train_error=comparison.train_error,
+        test_error=comparison.test_error,
+        constant_error=comparison.constant_error,
+        per_step_error=comparison.per_step_error,
+        portions=portions[settings.unit],
+        other_portions=portions.get(other, ()),
+        statements=tuple(statements),
+        headline=headline_of(statements),
+        ledger=ledger.entries(),
+        fits=fitted.fits,
+        episodes=Counts(
+            pilot=settings.pilot,
+            fit=len(split.validation) - len(counted),
+            calibration=len(counted),
+            test=settings.test,
+        ),
+        steps=len(seen.pairs),
+        truncated_episodes=int((counted.truncated & ~counted.terminated).sum()),
+        assumptions=assumptions_of(split),
+        subject=dict(split.used.subject),
+        predictor=fitted.predictor,
+        posteriors=fitted.posteriors,
+        rollouts=split.used,
+    )
+
+
+def choices(split: Split, fitted: FittedPredictor) -> Choices:
+    """What every family fixes on the fitting set, by its name."""
+    settings = split.settings
+    fit = None
+    if split.fit is not None and split.fit_rows is not None:
+        fit = Evidence.left_out(
+            split.fit, split.fit_rows, fitted.left_out, split.scaling, settings.gamma
+        )
+    ledger = ledger_of(settings, split.used)
+    task = Task(
+        episodes=settings.most - settings.fit if settings.scheme.fixed else len(split.calibration),
+        delta=settings.delta,
+        thin=split.thin,
+        high=split.scaling.high,
+        target=settings.until,
+    )
+    chosen = choose(_families(settings, split.used), fit, task, ledger)
+    if not settings.scheme.fixed:
+        chosen[f"mean over {settings.unit}s"] = {"bet": bet_for(fit, split, ledger)}
+    return chosen
+
+
+def ledger_of(settings: Settings, recorded: Episodes) -> Ledger:
+    """Which failure probability goes where."""
+    families = _families(settings, recorded)
+    if settings.scheme.fixed:
+        return ledger_for(families, settings)
+    return chain_ledger(
+        len(settings.scheme.weights) if settings.scheme.kind == "recursive" else 1,
+        [family.name for family in families],
+        delta=settings.delta,
+        delta_prime=settings.delta_prime,
+        candidates=settings.candidates,
+    )
+
+
+def headline_of(statements: Sequence[Statement]) -> int:
+    """The largest of 80, 90 and 95 % that the episodes can cover; it does not depend on values.
+
+    Where they cover none, the largest score at its own share; without tolerance statements the
+    first one.
+    """
+    levels = [index for index, each in enumerate(statements) if each.kind == "tolerance"]
+    if not levels:
+        return 0
+    return levels[-2] if len(levels) > 1 else levels[-1]
+
+
+def _families(settings: Settings, recorded: Episodes) -> list[Family]:
+    if settings.scheme.fixed:
+        return families_for(settings, recorded)
+    return outcomes_for(settings, recorded)
+
+
+def _joint(ledger: Ledger) -> float:
+    """That all statements hold which need only independent episodes."""
+    return ledger.confidence_of({budget for _, budget, _, _ in ledger.shares} - {STEPS})
+
+
+def _stated(
+    families: Sequence[Family], seen: Evidence, chosen: Choices, ledger: Ledger
+) -> list[Statement]:
+    found = []
+    for family in families:
+        family.check(chosen[family.name])
+        found += family.state(seen, chosen[family.name], ledger, _joint(ledger))
+    return found
+
+
+def _fixed(
+    split: Split, fitted: FittedPredictor, seen: Evidence, chosen: Choices, ledger: Ledger
+) -> tuple[list[Statement], Portions]:
+    """Every statement of a fixed predictor, on the calibration set."""
+    statements = _stated(_families(split.settings, split.used), seen, chosen, ledger)
+    width = seen.scaling.width
+    portions: Portions = {
+        s.unit: (
+            Portion.fixed(episodes=len(seen), n=s.n, loss=(s.estimate / width) ** 2, bound=s.value),
+        )
+        for s in statements
+        if s.kind == "mean-risk"
+    }
+    return statements, portions
+
+
+def _pac_bayes(
+    split: Split, fitted: FittedPredictor, seen: Evidence, chosen: Choices, ledger: Ledger
+) -> tuple[list[Statement], Portions]:
+    """The bound of a posterior in both units, and the statements beside it."""
+    settings = split.settings
+    drawn = losses_of(fitted.posteriors, split)
+    other: Unit = "episode" if settings.unit == "step" else "step"
+    portions: Portions = {}
+    statements = []
+    for unit in (settings.unit, other):
+        own = dict(chosen.get(f"mean over {unit}s", {"bet": None}))
+        measured = measure_chain(drawn, unit=unit, kappa=settings.kappa, bet=own["bet"])
+        portions[unit] = bound_chain(measured, ledger=ledger, kappa=settings.kappa)
+        statements.append(risk_statement(portions[unit], seen, unit, ledger, _joint(ledger), own))
+    outcomes = replace(seen, episodes=split.outcomes)  # returns and failures need no predictions
+    families = _families(settings, split.used)
+    return statements + _stated(families, outcomes, chosen, ledger), portions

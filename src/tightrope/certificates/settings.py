@@ -1,0 +1,288 @@
+"""Settings: what is done, every number known. `settle` is the one place that decides a default."""
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import ConfigDict
+
+from tightrope.certificates.options import Options, Termination, Unit, target_of
+from tightrope.certificates.properties import Property
+from tightrope.certificates.schemes import Scheme, scheme
+from tightrope.devices import resolve_device
+from tightrope.environments import known_thinning
+from tightrope.errors import InputError
+from tightrope.posteriors import PRESETS, Preset, Sampling
+from tightrope.records import STRICT
+from tightrope.rollouts import Episodes, PolicySource
+from tightrope.seeds import resolve_seed
+
+if TYPE_CHECKING:
+    from tightrope.posteriors import Scaling
+
+__all__ = ["BATCH", "PropertySettings", "Settings", "settle", "training_scaling"]
+
+_EPISODES = 200  # to fit and to calibrate, for a policy that is rolled out here
+_PAPER = 100  # of validation and of test, in PAC-Bayes schemes
+_PILOT = 10
+_SEARCH_FIT = 50
+BATCH = 10  # episodes until the first look of a search
+
+
+@dataclass(frozen=True)
+class PropertySettings:
+    """A property of one's own: its name, its direction, and a limit if there is one."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    name: str
+    at_most: bool
+    limit: float | None
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is done.
+
+    Attributes:
+        scheme: how episodes are divided and bounded.
+        preset: prior and fits, in full.
+        unit: what counts as independent in `bound`.
+        clock: whether elapsed time is an input where a time limit is known.
+        time_limit: of the clock; None if the fitting set has to show it.
+        thin: every `thin`-th step counts; None if the fitting set decides.
+        return_range: that mean risks are clipped to; None if episodes or the training fix it.
+        pilot: episodes before all others, in no bound.
+        fit: first episodes of the rest that a fixed predictor is fitted to.
+        validation: episodes to fit and to calibrate, together.
+        test: episodes after these, which enter no bound.
+        return_floor: undiscounted return that no episode falls below.
+        discounted_floor: the same for the discounted return.
+        fail_below: undiscounted return below which an episode fails.
+        termination: what it means that an episode terminates.
+        properties: of the user's own.
+        gamma: discount factor.
+        delta: failure probability over the data.
+        delta_prime: failure probability of draws.
+        mc_passes: Monte Carlo passes.
+        sampling: where the noise of a draw enters.
+        kappa: weight of the previous loss in a recursion.
+        candidates: certificates that the best may be chosen from.
+        until: target of a search, as an RMS in return units.
+        max_episodes: most episodes of a search, to fit and to calibrate.
+        device: of the fits.
+        seed: root of all randomness.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    scheme: Scheme
+    preset: Preset
+    unit: Unit
+    clock: bool
+    time_limit: int | None
+    thin: int | None
+    return_range: tuple[float, float] | None
+    pilot: int
+    fit: int
+    validation: int
+    test: int
+    return_floor: float | None
+    discounted_floor: float | None
+    fail_below: float | None
+    termination: Termination
+    properties: tuple[PropertySettings, ...]
+    gamma: float
+    delta: float
+    delta_prime: float
+    mc_passes: int
+    sampling: Sampling
+    kappa: float
+    candidates: int
+    until: float | None
+    max_episodes: int | None
+    device: str
+    seed: int
+
+    @property
+    def episodes(self) -> int:
+        """All of them."""
+        return self.pilot + self.validation + self.test
+
+    @property
+    def sizes(self) -> list[int]:
+        """Episodes of each portion of the validation episodes."""
+        return self.scheme.sizes(self.validation, self.fit)
+
+    @property
+    def most(self) -> int:
+        """Validation episodes at the most: known beforehand, also in a search."""
+        return self.max_episodes or self.validation
+
+
+def settle(
+    options: Options,
+    source: Episodes | PolicySource,
+    *,
+    properties: tuple[Property, ...] = (),
+    preset: Preset | None = None,
+    training: "Scaling | None" = None,
+) -> Settings:
+    """Decide every default, and refuse what cannot work.
+
+    Args:
+        options: what is asked.
+        source: what it is asked of; recorded episodes are counted, and nothing else in them counts.
+        properties: of the user's own.
+        preset: goes before the one that the options name, as for audits with short fits.
+        training: range and scaling of a training record, where it is used.
+
+    Raises:
+        InputError: an option is not for this source, or there are too few episodes.
+    """
+    chosen = scheme("rec-6" if options.paper else options.scheme)
+    if options.until != "off":
+        if isinstance(source, Episodes):
+            raise InputError("expected a policy to roll out with `until`, found recorded episodes")
+        chosen = Scheme("sequential", "sequential")
+    preset = preset or PRESETS["paper" if options.paper else options.preset]
+    recorded = isinstance(source, Episodes)
+    environment = _environment(source)
+    settings = Settings(
+        scheme=chosen,
+        preset=preset,
+        unit=_unit(options, chosen),
+        clock=options.clock == "on" or (options.clock == "auto" and preset.clock),
+        time_limit=_given(options.time_limit) or environment.get("time_limit"),
+        thin=_given(options.thin) or _thinning(environment),
+        return_range=_given(options.return_range),
+        pilot=0,
+        fit=0,
+        validation=0,
+        test=0,
+        return_floor=_given(options.return_floor),
+        discounted_floor=_given(options.discounted_floor),
+        fail_below=_given(options.fail_below),
+        termination=options.termination,
+        properties=tuple(PropertySettings(p.name, p.at_most, p.limit) for p in properties),
+        gamma=options.gamma,
+        delta=options.delta,
+        delta_prime=options.delta_prime,
+        mc_passes=options.mc_passes,
+        sampling=options.sampling,
+        kappa=options.kappa,
+        candidates=options.candidates,
+        until=None if options.until == "off" else target_of(options.until),
+        max_episodes=None if options.until == "off" else options.max_episodes,
+        device=resolve_device(options.device),
+        seed=resolve_seed(options.seed),
+    )
+    if chosen.fixed:
+        fit, validation, test = _fixed_counts(options, source)
+        return replace(settings, fit=fit, validation=validation, test=test)
+    pilot, validation, test = _pac_bayes_counts(options, source, preset, training)
+    if pilot == 0 and training is None and chosen.reproducible_prior:
+        raise InputError(
+            "expected `pilot_episodes` of at least 1 for a recursion, found 0: range and scaling "
+            "must be fixed by episodes that are in no bound"
+        )
+    return replace(settings, pilot=pilot, validation=validation, test=test)
+
+
+def training_scaling(options: Options, source: PolicySource) -> "Scaling | None":
+    """Range and scaling of a policy's training record, where a PAC-Bayes scheme uses them."""
+    fixed = scheme(options.scheme).fixed and not options.paper
+    asked = options.pilot_episodes not in ("auto", 0) or options.return_range != "auto"
+    if source.record is None or fixed or asked:
+        return None
+    from tightrope.posteriors import Scaling, range_from_training
+
+    record = source.record
+    reason = record.mismatch(environment=source.environment.to_json(), gamma=options.gamma)
+    if reason is None:
+        low, high = range_from_training(record)
+        return Scaling(low, high, "training", record.observation_mean, record.observation_deviation)
+    warnings.warn(
+        f"the range of the training record is not used: {reason}; {_PILOT} pilot episodes fix the "
+        "range instead",
+        stacklevel=2,
+    )
+    return None
+
+
+def _given(value: Any) -> Any:
+    """An option's own value, or None for a word that stands for none."""
+    return None if value in ("auto", "off") else value
+
+
+def _unit(options: Options, chosen: Scheme) -> Unit:
+    if options.paper:
+        return "step"
+    if options.unit != "auto":
+        return options.unit
+    return "episode" if chosen.fixed else "step"
+
+
+def _environment(source: Episodes | PolicySource) -> dict[str, Any]:
+    """What is recorded of the environment; nothing where a log does not say."""
+    if isinstance(source, Episodes):
+        return dict(source.subject.get("environment", {}))
+    return source.environment.to_json()
+
+
+def _thinning(environment: dict[str, Any]) -> int | None:
+    return environment.get("thin") or known_thinning(str(environment.get("id", "")))
+
+
+def _fixed_counts(options: Options, source: Episodes | PolicySource) -> tuple[int, int, int]:
+    """Episodes to fit, to fit and calibrate, and to test: 12.10 of the theory."""
+    test = 0 if options.test_episodes == "auto" else options.test_episodes
+    if options.until != "off":
+        fit = _SEARCH_FIT if options.fit_episodes == "auto" else options.fit_episodes
+        if options.max_episodes < fit + BATCH:
+            raise InputError(
+                f"expected `max_episodes` of at least {fit + BATCH}, found {options.max_episodes}: "
+                f"{fit} episodes are fitted to"
+            )
+        return fit, fit + BATCH, test
+    validation = _validation(options, source, 0, test, _EPISODES)
+    quarter = min(max(round(validation / 4), 1), max(validation - 1, 1))
+    fit = quarter if options.fit_episodes == "auto" else options.fit_episodes
+    Scheme("auto", "auto").sizes(validation, fit)  # refuses too few
+    return fit, validation, test
+
+
+def _pac_bayes_counts(
+    options: Options,
+    source: Episodes | PolicySource,
+    preset: Preset,
+    training: "Scaling | None",
+) -> tuple[int, int, int]:
+    """Pilot, validation and test episodes of a PAC-Bayes scheme."""
+    pilot = options.pilot_episodes
+    if pilot == "auto":
+        pilot = 0 if training is not None and preset.regression is None else _PILOT
+    rolled_out = not isinstance(source, Episodes) or options.paper
+    tests = _PAPER if rolled_out else 0
+    test = tests if options.test_episodes == "auto" else options.test_episodes
+    return pilot, _validation(options, source, pilot, test, _PAPER), test
+
+
+def _validation(
+    options: Options, source: Episodes | PolicySource, pilot: int, test: int, default: int
+) -> int:
+    """Validation episodes: as asked, the default of a roll-out, or all that a recording has."""
+    if not isinstance(source, Episodes):
+        return default if options.episodes == "auto" else options.episodes
+    left = len(source) - pilot - test
+    wanted = options.episodes
+    if wanted == "auto":
+        wanted = min(left, _PAPER) if options.paper else left
+    least = max(wanted, 2 if scheme(options.scheme).fixed and not options.paper else 1)
+    if least > left:
+        raise InputError(
+            f"expected at least {pilot + least + test} episodes ({pilot} pilot, {least} to fit and "
+            f"calibrate, {test} test), found {len(source)}: record more, or lower `episodes` or "
+            "`test_episodes`"
+        )
+    return wanted

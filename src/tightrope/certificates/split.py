@@ -1,0 +1,228 @@
+"""Split episodes into fitting, calibration and test sets; what the fitting set fixes."""
+
+import hashlib
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from tightrope.certificates.settings import Settings
+from tightrope.errors import InputError
+from tightrope.posteriors import Clock, RangeSource, Scaling, moments, range_of_returns
+from tightrope.rollouts import Episode, Episodes, Pairs, pairs
+
+__all__ = ["Split", "split_episodes"]
+
+
+@dataclass(frozen=True)
+class Split:
+    """Episodes by what they may be used for; nothing flows from a later set to an earlier one.
+
+    Attributes:
+        settings: what is done.
+        pilot: episodes in no bound, of PAC-Bayes schemes; None without any.
+        fit: episodes that no bound is evaluated on: the pilot and, where the scheme leaves it out
+            of its bound, the first portion; None if there are none.
+        validation: all but pilot and test.
+        calibration: the episodes that the predictor's statements rest on.
+        test: enter no bound; None without any.
+        used: all of these, in recorded order.
+        thin: every `thin`-th step counts.
+        scaling: return range, observation scaling and clock.
+    """
+
+    settings: Settings
+    pilot: Episodes | None
+    fit: Episodes | None
+    validation: Episodes
+    calibration: Episodes
+    test: Episodes | None
+    used: Episodes
+    thin: int
+    scaling: Scaling
+
+    @property
+    def outcomes(self) -> Episodes:
+        """The episodes of statements on returns and failures, which need no predictor."""
+        return self.calibration if self.settings.scheme.fixed else self.validation
+
+    @cached_property
+    def rows(self) -> Pairs:
+        """Thinned (state, return) pairs of the validation episodes."""
+        return self.pairs_of(self.validation)
+
+    @cached_property
+    def fit_rows(self) -> Pairs | None:
+        """Pairs of every step of the fitting set."""
+        return None if self.fit is None else pairs(self.fit, gamma=self.settings.gamma)
+
+    @property
+    def starts(self) -> list[int]:
+        """First validation episode of each portion, and at the end how many there are."""
+        return [0, *np.cumsum(self.settings.sizes).tolist()]
+
+    def row_of(self, episode: int) -> int:
+        """First row of a validation episode; the number of rows for the one after the last."""
+        return int(np.searchsorted(self.rows.episode, episode))
+
+    def pairs_of(self, episodes: Episodes) -> Pairs:
+        """Thinned pairs of any of the sets."""
+        return pairs(episodes, gamma=self.settings.gamma, thin=self.thin)
+
+
+def split_episodes(
+    episodes: Episodes, settings: Settings, training: Scaling | None = None
+) -> Split:
+    """Split recorded episodes in their order, and let the fitting set fix range and scaling.
+
+    Raises:
+        InputError: there are too few episodes, the returns are constant, or a clock is asked for
+            where there is no time limit.
+    """
+    if len(episodes) < max(settings.episodes, 2):
+        raise InputError(
+            f"expected at least {max(settings.episodes, 2)} episodes ({settings.pilot} pilot, "
+            f"{settings.validation} to fit and calibrate, {settings.test} test), found "
+            f"{len(episodes)}: record more"
+        )
+    partial = episodes.subject.get("partial")
+    if partial is not None:
+        raise InputError(
+            f"expected a whole collection, found a partial one ({partial}): it favours short "
+            "episodes, so collect again"
+        )
+    first, last = settings.pilot, settings.pilot + settings.validation
+    used = episodes.span(0, settings.episodes)
+    _require_distinct(used)
+    validation = used.span(first, last)
+    sizes = settings.sizes
+    held_out = 0 if settings.scheme.reproducible_prior else sizes[0]
+    fit = used.span(0, first + held_out) if first + held_out else None
+    thin = settings.thin or _thinning(fit)
+    scaling = _scaling(used, fit, settings, thin, training)
+    split = Split(
+        settings=settings,
+        pilot=used.span(0, first) if first else None,
+        fit=fit,
+        validation=validation,
+        calibration=validation.span(held_out, len(validation)),
+        test=used.span(last, settings.episodes) if settings.test else None,
+        used=used,
+        thin=thin,
+        scaling=scaling,
+    )
+    _require_outcomes(split)
+    return split
+
+
+def _thinning(fit: Episodes | None) -> int:
+    """For a log: 5 if all fitting episodes are cut at one length, else 3."""
+    fixed = fit is not None and not fit.terminated.any() and len(set(fit.lengths)) == 1
+    return 5 if fixed else 3
+
+
+def _scaling(
+    used: Episodes, fit: Episodes | None, settings: Settings, thin: int, training: Scaling | None
+) -> Scaling:
+    features = used.observations.shape[1]
+    if training is not None and len(training.mean) != features:
+        raise InputError(
+            f"expected a training record for {features} features, found one for "
+            f"{len(training.mean)}: it is of another environment"
+        )
+    rows = None if fit is None else pairs(fit, gamma=settings.gamma)
+    low, high, source = _range(used, settings, thin, training)
+    if training is not None:
+        mean, deviation = training.mean, training.deviation
+    else:
+        mean, deviation = moments([] if rows is None else [rows.observations], features)
+    return Scaling(low, high, source, mean, deviation, _clock(used, fit, settings))
+
+
+def _range(
+    used: Episodes, settings: Settings, thin: int, training: Scaling | None
+) -> tuple[float, float, RangeSource]:
+    if settings.return_range is not None:
+        return (*settings.return_range, "user")
+    if training is not None:
+        return training.low, training.high, "training"
+    fixed = settings.scheme.fixed
+    count = settings.fit if fixed else settings.pilot
+    if not count:
+        raise InputError(
+            "expected a `return_range` LO HI with `pilot_episodes` 0, found none: nothing else "
+            "fixes the range"
+        )
+    found = pairs(used.span(0, count), gamma=settings.gamma, thin=thin)
+    return (*range_of_returns(found.returns), "fit" if fixed else "pilot")
+
+
+def _clock(used: Episodes, fit: Episodes | None, settings: Settings) -> Clock | None:
+    """The clock, if it is wanted and the time limit is known."""
+    if not settings.clock:
+        return None
+    limit = settings.time_limit or _cut_at(fit)
+    if limit is None:
+        return None
+    longest = int(used.lengths.max())
+    if longest > limit:
+        raise InputError(
+            f"expected no episode longer than the time limit of {limit} steps, found one of "
+            f"{longest}: give another `time_limit`, or `clock` off"
+        )
+    return Clock(limit, settings.gamma)
+
+
+def _cut_at(fit: Episodes | None) -> int | None:
+    """The one length at which fitting episodes are cut, if there is one."""
+    if fit is None:
+        return None
+    cut = fit.lengths[fit.truncated & ~fit.terminated]
+    longest = int(fit.lengths.max())
+    return longest if len(cut) >= 2 and (cut == longest).all() else None
+
+
+def _require_outcomes(split: Split) -> None:
+    """Refuse what cannot be certified, before anything is fitted."""
+    settings, found = split.settings, split.rows.returns
+    if found.min() == found.max():
+        raise InputError(
+            f"expected returns that vary, found the constant {found[0]:g} in all validation "
+            "episodes: there is nothing to predict"
+        )
+    for name, floor, gamma in (
+        ("return_floor", settings.return_floor, 1.0),
+        ("discounted_floor", settings.discounted_floor, settings.gamma),
+    ):
+        smallest = split.outcomes.returns(gamma).min()
+        if floor is not None and smallest < floor:
+            raise InputError(
+                f"expected no return below the `{name}` {floor:g}, found {smallest:g}: the floor is "
+                "wrong; a lower one may be certified on other episodes, or with `candidates`"
+            )
+
+
+def _require_distinct(episodes: Episodes) -> None:
+    """Equal seeds, or equal episodes, are not independent ones."""
+    seeds = episodes.seeds[episodes.seeds >= 0]
+    if len(np.unique(seeds)) < len(seeds):
+        values, counts = np.unique(seeds, return_counts=True)
+        raise InputError(
+            f"expected episodes with distinct seeds, found the seed {values[counts > 1][0]} "
+            f"{counts[counts > 1][0]} times"
+        )
+    contents = {_digest(episode) for episode in episodes}  # the episodes themselves may be large
+    if len(contents) < len(episodes):
+        warnings.warn(
+            f"{len(episodes) - len(contents)} of {len(episodes)} episodes repeat another one "
+            "exactly: are they independent?",
+            stacklevel=3,
+        )
+
+
+def _digest(episode: Episode) -> bytes:
+    digest = hashlib.sha256()
+    for array in (episode.rewards, episode.observations):
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.digest()

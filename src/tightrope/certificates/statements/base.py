@@ -1,0 +1,285 @@
+"""A family of statements: what is chosen beforehand, the score, the limit, the sentence."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ConfigDict
+
+from tightrope.bounds import tolerance_rank, tolerance_share
+from tightrope.certificates.evidence import Evidence
+from tightrope.certificates.ledger import Ledger
+from tightrope.certificates.options import Unit
+from tightrope.records import STRICT
+
+__all__ = [
+    "INDEPENDENT_EPISODES",
+    "INDEPENDENT_STEPS",
+    "LEVEL",
+    "OUTWARD",
+    "Assumption",
+    "Chosen",
+    "Direction",
+    "Family",
+    "Kind",
+    "Limit",
+    "Statement",
+    "Target",
+    "Task",
+    "Values",
+    "limit_at",
+    "ordinal",
+    "rarely",
+]
+
+Kind = Literal["mean-risk", "tolerance", "band", "monitor", "return", "failure", "property"]
+Target = Literal[
+    "error",
+    "discounted-return",
+    "undiscounted-return",
+    "early-termination",
+    "success",
+    "low-return",
+    "large-error",
+    "property",
+]
+Direction = Literal["at-most", "at-least"]
+Assumption = Literal["independent steps", "independent episodes"]
+INDEPENDENT_STEPS: Assumption = "independent steps"
+INDEPENDENT_EPISODES: Assumption = "independent episodes"
+
+Chosen = Mapping[str, Any]
+Values = NDArray[np.float64]
+
+LEVEL = 0.9  # of new episodes, where a statement has one level
+# Every limit is rounded outward by this part of itself, so that a processor that rounds differently
+# never finds a better number stated than it computes.
+OUTWARD = 1e-5
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement of a certificate, machine-readable.
+
+    Attributes:
+        name: of the family, unique in a certificate but for the levels of one family.
+        kind: of statement.
+        target: what `value` is a limit of: the error of a prediction, a return, the probability of
+            an event, or a property.
+        quantity: the same in words, with all that was bounded.
+        unit: what counts as independent.
+        direction: which side is bounded.
+        value: on the normalised scale, where 1 is the width of the return range (its square for a
+            mean risk); a probability for an event; as it is for a property.
+        value_raw: in return units (squared for a mean risk); a probability for an event.
+        rms_raw: for RMS errors and mean risks, in return units.
+        estimate: the plain counterpart in the sample, in the units of `rms_raw` where there is one
+            and of `value_raw` otherwise.
+        share: of new episodes that the statement is about; None for a mean or a probability.
+        n: independent units behind it.
+        assumes: what it needs beyond new episodes of the same policy in the same environment.
+        confidence: of this statement alone.
+        joint_confidence: of all statements that need only independent episodes; None for others.
+        chosen: what was fixed on the fitting set and enters the limit.
+        note: what else a reader should know; empty if nothing.
+        void: whether the bound contradicts itself and says nothing.
+        vacuous: whether the limit is the largest value possible and says nothing.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    name: str
+    kind: Kind
+    target: Target
+    quantity: str
+    unit: Unit
+    direction: Direction
+    value: float
+    value_raw: float
+    rms_raw: float | None
+    estimate: float
+    share: float | None
+    n: int
+    assumes: Assumption
+    confidence: float
+    joint_confidence: float | None
+    chosen: dict[str, Any] = field(default_factory=dict)
+    note: str = ""
+    void: bool = False
+    vacuous: bool = False
+
+    @property
+    def limit(self) -> float:
+        """The number in the units that a person understands."""
+        return self.value_raw if self.rms_raw is None else self.rms_raw
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What a bound makes of scores: in at least `share` of new episodes a score is within `value`.
+
+    Attributes:
+        value: of the scores.
+        share: None if their mean is bounded instead.
+        estimate: the same in the sample.
+        note: what else a reader should know.
+    """
+
+    value: float
+    share: float | None
+    estimate: float
+    note: str = ""
+
+
+class Task(NamedTuple):
+    """What a choice on the fitting set is for.
+
+    Attributes:
+        episodes: that the limit will rest on, at the most.
+        delta: its failure probability.
+        thin: every `thin`-th step will count.
+        high: largest return of the range.
+        target: of a search, as an RMS in return units.
+    """
+
+    episodes: int
+    delta: float
+    thin: int
+    high: float
+    target: float | None = None
+
+
+class Family(ABC):
+    """One kind of statement, for one target.
+
+    Attributes:
+        name: unique among the families of a certificate.
+        kind: of its statements.
+        target: of its statements.
+        quantity: what is bounded, in words.
+        unit: what counts as independent.
+        direction: which side is bounded.
+    """
+
+    name: str
+    kind: ClassVar[Kind]
+    target: Target = "error"
+    quantity: str = ""
+    unit: Unit = "episode"
+    direction: Direction = "at-most"
+
+    @property
+    def budget(self) -> str:
+        """The statement of the ledger whose failure probability it uses."""
+        return self.name
+
+    def choose(self, fit: Evidence | None, task: Task) -> Chosen:
+        """Parameters of the limit, chosen on the fitting set only; None where there is none.
+
+        Its errors are those of networks that have not seen the episode; there may be none.
+        """
+        return {}
+
+    def check(self, chosen: Chosen) -> None:
+        """Raise InputError for a stored choice that no honest certificate can have."""
+
+    @abstractmethod
+    def scores(self, seen: Evidence, chosen: Chosen) -> Values:
+        """One number per episode, or per step."""
+
+    @abstractmethod
+    def limits(self, scores: Values, *, delta: float, chosen: Chosen) -> Sequence[Limit]:
+        """Limits that hold together with failure probability `delta`."""
+
+    def units(self, value: float, seen: Evidence) -> tuple[float, float, float | None]:
+        """A limit's value on the normalised scale, in raw units, and as an RMS."""
+        return value, value, None
+
+    def words(self, seen: Evidence) -> str:
+        """The quantity, with what only the episodes tell: which steps, and the range."""
+        return self.quantity
+
+    def is_vacuous(self, value: float) -> bool:
+        """Whether a limit says nothing."""
+        return False
+
+    def state(
+        self, seen: Evidence, chosen: Chosen, ledger: Ledger, joint: float
+    ) -> list[Statement]:
+        """The statements on these episodes."""
+        scores = self.scores(seen, chosen)
+        delta = ledger.failure(self.budget)
+        confidence = ledger.confidence_in(self.budget)
+        return [
+            self.stated(limit, len(scores), seen, chosen, confidence, joint)
+            for limit in self.limits(scores, delta=delta, chosen=chosen)
+        ]
+
+    def stated(
+        self, limit: Limit, n: int, seen: Evidence, chosen: Chosen, confidence: float, joint: float
+    ) -> Statement:
+        """A limit as a statement, rounded outward."""
+        normalised, raw, rms = self.units(self.outward(limit.value), seen)
+        estimate = self.units(limit.estimate, seen)
+        steps = self.unit == "step"
+        return Statement(
+            name=self.name,
+            kind=self.kind,
+            target=self.target,
+            quantity=self.words(seen),
+            unit=self.unit,
+            direction=self.direction,
+            value=normalised,
+            value_raw=raw,
+            rms_raw=rms,
+            estimate=estimate[1] if estimate[2] is None else estimate[2],
+            share=limit.share,
+            n=n,
+            assumes=INDEPENDENT_STEPS if steps else INDEPENDENT_EPISODES,
+            confidence=confidence,
+            joint_confidence=None if steps else joint,
+            chosen=dict(chosen),
+            note=limit.note,
+            vacuous=self.is_vacuous(normalised),
+        )
+
+    def outward(self, value: float) -> float:
+        """A limit, rounded to the safe side."""
+        away = OUTWARD * abs(value)
+        return value + away if self.direction == "at-most" else value - away
+
+
+def limit_at(
+    scores: Values, share: float, *, delta: float, at_least: bool = False, note: str = ""
+) -> Limit:
+    """An order statistic (T.1): in at least `share` of new episodes a score is within it.
+
+    Where the episodes are too few for that share, the extreme score and the share that it covers.
+    With `at_least` scores are bounded from below.
+    """
+    n, sign = len(scores), -1.0 if at_least else 1.0
+    rank = int(tolerance_rank(share, n=n, delta=delta)) or n
+    covered = float(tolerance_share(rank, n=n, delta=delta))
+    value = sign * float(np.sort(sign * scores)[rank - 1])
+    side = "smallest" if at_least else "largest"
+    where = f"the {ordinal(n - rank + 1)}{side} of {n} episodes"
+    stated = share if covered >= share else covered
+    estimate = float(np.quantile(scores, 1.0 - stated if at_least else stated))
+    return Limit(value, stated, estimate, f"{where}{note}")
+
+
+def ordinal(rank: int) -> str:
+    """Second, third and so on, followed by a blank; nothing for the first."""
+    if rank < 4:
+        return {1: "", 2: "second ", 3: "third "}[rank]
+    teen = rank % 100 in (11, 12, 13)
+    return f"{rank}{'th' if teen else {1: 'st', 2: 'nd', 3: 'rd'}.get(rank % 10, 'th')} "
+
+
+def rarely(share: float) -> float:
+    """The rest of a share in per cent, rounded up to a tenth."""
+    return math.ceil(round(1000 * (1.0 - share), 6)) / 10

@@ -1,0 +1,101 @@
+"""The RMS error of an episode, T.1, and the mean over episodes that follows, T.4."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tightrope.bounds import joint_tolerance, mean_from_tolerance
+from tightrope.certificates.evidence import Evidence
+from tightrope.certificates.statements.base import Chosen, Family, Limit, Values, ordinal
+
+__all__ = ["LEVELS", "MeanOverEpisodes", "Tolerance"]
+
+LEVELS = (0.8, 0.9, 0.95)
+_TOP = 0.6  # of the failure probability: the largest score's part
+
+
+class Tolerance(Family):
+    """At least a share of new episodes has at most this RMS error; four levels hold jointly.
+
+    The prediction is deterministic and fixed beforehand; nothing is clipped.
+    """
+
+    kind = "tolerance"
+    quantity = "RMS error of the predicted return"
+    name = "tolerance"
+
+    def scores(self, seen: Evidence, chosen: Chosen) -> Values:
+        """(episodes,) RMS error of each, in return units."""
+        return seen.rms
+
+    def limits(self, scores: Values, *, delta: float, chosen: Chosen) -> Sequence[Limit]:
+        """Order statistics, the largest score last; ranks depend on their number alone."""
+        ordered, n = np.sort(scores), len(scores)
+        return [
+            Limit(
+                value=float(ordered[level.rank - 1]),
+                share=level.share,
+                estimate=float(np.quantile(scores, level.share)),
+                note=f"the {ordinal(n - level.rank + 1)}largest of {n} episodes",
+            )
+            for level in joint_tolerance(LEVELS, n=n, delta=delta, top=_TOP)
+        ]
+
+    def units(self, value: float, seen: Evidence) -> tuple[float, float, float | None]:
+        """RMS errors."""
+        return value / seen.scaling.width, value, value
+
+    def words(self, seen: Evidence) -> str:
+        """With the steps that count."""
+        return f"{self.quantity} over {seen.steps}"
+
+
+class MeanOverEpisodes(Family):
+    """The mean clipped loss of an episode, implied by the tolerance statements at no cost.
+
+    Clipping moves returns towards predictions, which are inside the range: the certified loss of an
+    episode is at most its squared score, and at most 1.
+    """
+
+    kind = "mean-risk"
+    quantity = "RMS error of the predicted return, mean over episodes"
+    name = "mean over episodes"
+
+    @property
+    def budget(self) -> str:
+        """Holds whenever the tolerance statements do."""
+        return Tolerance.name
+
+    def scores(self, seen: Evidence, chosen: Chosen) -> Values:
+        """(episodes,) squared scores in units of the range, at most 1."""
+        return np.minimum(np.square(seen.rms / seen.scaling.width), 1.0)
+
+    def limits(self, scores: Values, *, delta: float, chosen: Chosen) -> Sequence[Limit]:
+        """T.4 on the levels of :class:`Tolerance`."""
+        levels = joint_tolerance(LEVELS, n=len(scores), delta=delta, top=_TOP)
+        bound = float(mean_from_tolerance(scores, tolerances=levels))
+        return [Limit(bound, None, float(scores.mean()), "follows from the levels above")]
+
+    def units(self, value: float, seen: Evidence) -> tuple[float, float, float | None]:
+        """Squared errors in units of the range."""
+        return mean_risk_units(value, seen)
+
+    def words(self, seen: Evidence) -> str:
+        """With the steps that count and the range."""
+        return mean_risk_words(self.quantity, seen)
+
+    def is_vacuous(self, value: float) -> bool:
+        """No squared error is larger than 1."""
+        return value >= 1.0
+
+
+def mean_risk_units(value: float, seen: Evidence) -> tuple[float, float, float]:
+    """A mean squared error in [0, 1] on that scale, in squared return units, and as an RMS."""
+    width, inside = seen.scaling.width, min(value, 1.0)
+    return inside, inside * width**2, float(np.sqrt(inside)) * width
+
+
+def mean_risk_words(quantity: str, seen: Evidence) -> str:
+    """A mean risk with the steps that count, and the range that returns are clipped to."""
+    low, high = seen.scaling.low, seen.scaling.high
+    return f"{quantity}, over {seen.steps}, returns clipped to [{low:.4g}, {high:.4g}]"
