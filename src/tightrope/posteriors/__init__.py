@@ -1,77 +1,90 @@
-"""Step iii: regression on free data, Gaussian networks, fitting a chain, predicting returns."""
+"""Step iii: regression, Gaussian networks fitted to a bound, and predicting returns.
 
-from tightrope.posteriors.chain import Link, fit_chain
-from tightrope.posteriors.clock import Clock
-from tightrope.posteriors.evaluate import draw_losses, draw_predictions
-from tightrope.posteriors.fit import Curves, FitSettings, fit, settled
-from tightrope.posteriors.gaussians import Gaussians, kaiming_means, kl_divergence
-from tightrope.posteriors.network import Network, Sampling, draw, predict
-from tightrope.posteriors.objectives import OBJECTIVES, Objective, Stage
+What fits with torch is loaded on first use: predicting needs numpy only.
+"""
+
+from typing import TYPE_CHECKING
+
+from tightrope.imports import on_first_use
+from tightrope.posteriors.gaussians import (
+    Gaussians,
+    draw_losses,
+    draw_predictions,
+    informed_prior,
+    kaiming_means,
+    kl_divergence,
+    random_prior,
+)
 from tightrope.posteriors.predictor import (
-    Chain,
     Prediction,
     ReturnPredictor,
-    load_chain,
-    save_chain,
+    load_predictor,
+    posterior_predictor,
+    save_predictor,
 )
 from tightrope.posteriors.presets import (
     PRESETS,
+    FitSettings,
     Preset,
     PresetName,
-    changed_presets,
-    informed_prior,
-    random_prior,
-    shortened,
+    Regression,
+    Sampling,
 )
-from tightrope.posteriors.regression import Regressed, Regression, regress
-from tightrope.posteriors.rows import Rows
 from tightrope.posteriors.scaling import (
+    Clock,
     RangeSource,
     Scaling,
     moments,
-    range_from_pilot,
     range_from_training,
+    range_of_returns,
 )
 
+if TYPE_CHECKING:
+    from tightrope.posteriors.fit import Curves, fit_posterior, settled
+    from tightrope.posteriors.objectives import OBJECTIVES, PosteriorStep
+    from tightrope.posteriors.regression import Ensemble, regress
+
+_HOMES = {
+    "OBJECTIVES": "objectives",
+    "Curves": "fit",
+    "Ensemble": "regression",
+    "PosteriorStep": "objectives",
+    "fit_posterior": "fit",
+    "regress": "regression",
+    "settled": "fit",
+}
 __all__ = [
     "OBJECTIVES",
     "PRESETS",
-    "Chain",
     "Clock",
     "Curves",
+    "Ensemble",
     "FitSettings",
     "Gaussians",
-    "Link",
-    "Network",
-    "Objective",
+    "PosteriorStep",
     "Prediction",
     "Preset",
     "PresetName",
     "RangeSource",
-    "Regressed",
     "Regression",
     "ReturnPredictor",
-    "Rows",
     "Sampling",
     "Scaling",
-    "Stage",
-    "changed_presets",
-    "draw",
     "draw_losses",
     "draw_predictions",
-    "fit",
-    "fit_chain",
+    "fit_posterior",
     "informed_prior",
     "kaiming_means",
     "kl_divergence",
-    "load_chain",
+    "load_predictor",
     "moments",
-    "predict",
+    "posterior_predictor",
     "random_prior",
-    "range_from_pilot",
     "range_from_training",
+    "range_of_returns",
     "regress",
-    "save_chain",
+    "save_predictor",
     "settled",
-    "shortened",
 ]
+
+__getattr__ = on_first_use(__name__, _HOMES)

@@ -1,6 +1,6 @@
 """What a fit minimises: differentiable upper bounds on a risk or an excess.
 
-An objective maps mini-batch losses and the KL to one number per member. None of them needs to be
+An objective maps the losses of a mini-batch and the KL to one number. None of them needs to be
 valid: the certificate is computed afterwards, by tightrope.bounds.
 """
 
@@ -15,19 +15,23 @@ from torch import Tensor
 
 from tightrope.bounds import kl_inverse_lower, kl_inverse_upper, xi
 
-__all__ = ["OBJECTIVES", "Objective", "Stage", "inverse_kl", "mcallester"]
+__all__ = ["OBJECTIVES", "Objective", "PosteriorStep", "inverse_kl", "mcallester"]
 
 
 @dataclass(frozen=True)
-class Stage:
-    """The constants of one bound: what the fit of one portion knows about its certificate.
+class PosteriorStep:
+    """One fit of a recursion: the rows it may use and the bound its posterior will be put into.
 
     Attributes:
+        start: first row that the fit may use.
+        stop: row after the last.
         n: independent units that the bound will be evaluated on.
         delta: failure probability of its statement.
         kappa: weight of the reference loss; 0 for a bound on the risk itself.
     """
 
+    start: int
+    stop: int
     n: int
     delta: float
     kappa: float
@@ -38,39 +42,39 @@ class Stage:
         return math.log(float(xi(self.n)) / self.delta)
 
 
-# (losses (members, batch), reference losses or None, KL (members,), stage) -> (members,)
-Objective = Callable[[Tensor, Tensor | None, Tensor, Stage], Tensor]
+# (losses (rows,), reference losses or None, KL, step) -> a number, all with gradients
+Objective = Callable[[Tensor, Tensor | None, Tensor, PosteriorStep], Tensor]
 
 
-def mcallester(losses: Tensor, reference: Tensor | None, kl: Tensor, stage: Stage) -> Tensor:
+def mcallester(losses: Tensor, reference: Tensor | None, kl: Tensor, step: PosteriorStep) -> Tensor:
     r"""McAllester's bound, the paper's objective.
 
     .. math:: \hat E + (1+\kappa)\sqrt{(\mathrm{KL} + \ln(2\sqrt n/\delta)) / (2n)}  \quad (F.1)
 
     With delta = :math:`\delta/T` this is the paper's :math:`\ln(2T\sqrt{N_t}/\delta)`.
     """
-    excess = losses if reference is None else losses - stage.kappa * reference
-    nats = math.log(2 * math.sqrt(stage.n) / stage.delta)
-    penalty = ((kl + nats) / (2 * stage.n)).sqrt()
-    return excess.mean(dim=1) + (1 + stage.kappa) * penalty
+    excess = losses if reference is None else losses - step.kappa * reference
+    nats = math.log(2 * math.sqrt(step.n) / step.delta)
+    penalty = ((kl + nats) / (2 * step.n)).sqrt()
+    return excess.mean() + (1 + step.kappa) * penalty
 
 
-def inverse_kl(losses: Tensor, reference: Tensor | None, kl: Tensor, stage: Stage) -> Tensor:
+def inverse_kl(losses: Tensor, reference: Tensor | None, kl: Tensor, step: PosteriorStep) -> Tensor:
     r"""The certificate's own bound, (P.1) or (P.2) at mu = 0, differentiated through its inverse.
 
     .. math:: \mathrm{kl}^{-1,+}(\hat x^+, \Psi) - \kappa\,\mathrm{kl}^{-1,-}(\hat x^-/\kappa, \Psi)
               \quad (F.2)
     """
     if reference is None:
-        budget = (kl + stage.nats) / stage.n
-        return _inverse(losses.mean(dim=1), budget, kl_inverse_upper)
-    excess = losses - stage.kappa * reference
-    budget = (kl + stage.nats + math.log(2)) / stage.n  # for two statements
-    plus = excess.clamp(min=0).mean(dim=1)
-    minus = (-excess).clamp(min=0).mean(dim=1)
+        budget = (kl + step.nats) / step.n
+        return _inverse(losses.mean(), budget, kl_inverse_upper)
+    excess = losses - step.kappa * reference
+    budget = (kl + step.nats + math.log(2)) / step.n  # for two statements
+    plus = excess.clamp(min=0).mean()
+    minus = (-excess).clamp(min=0).mean()
     upper = _inverse(plus, budget, kl_inverse_upper)
-    lower = _inverse(minus / stage.kappa, budget, kl_inverse_lower)
-    return upper - stage.kappa * lower
+    lower = _inverse(minus / step.kappa, budget, kl_inverse_lower)
+    return upper - step.kappa * lower
 
 
 def _inverse(q: Tensor, budget: Tensor, inverse: Any) -> Tensor:

@@ -1,63 +1,67 @@
-"""The certified predictor at work: returns of new observations, in return units; its file."""
+"""The return predictor in plain numpy, for calibration, pages and monitors; its file."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 
 from tightrope.errors import InputError, one_line
 from tightrope.files import load_tensors, save_tensors
-from tightrope.posteriors.clock import Clock
-from tightrope.posteriors.evaluate import draw_predictions
 from tightrope.posteriors.gaussians import Gaussians
-from tightrope.posteriors.network import Network, Sampling
-from tightrope.posteriors.scaling import Scaling
+from tightrope.posteriors.scaling import Clock, Scaling
 
-__all__ = ["Chain", "Prediction", "ReturnPredictor", "load_chain", "save_chain"]
+if TYPE_CHECKING:
+    from tightrope.rollouts import Episodes
 
-FORMAT = "tightrope.predictor/2"
+__all__ = [
+    "Prediction",
+    "ReturnPredictor",
+    "load_predictor",
+    "posterior_predictor",
+    "save_predictor",
+]
+
+FORMAT = "tightrope.predictor/3"
+_EPSILON = np.float32(1e-5)  # of torch's layer normalisation
 
 
 class Prediction(NamedTuple):
     """Predicted returns."""
 
     mean: NDArray[np.float64]  # (rows,) in return units
-    spread: NDArray[np.float64]  # (rows,) standard deviation over draws or averaged networks
+    spread: NDArray[np.float64]  # (rows,) standard deviation over the networks
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ReturnPredictor:
-    """The predictor of a certificate as a function of raw observations and elapsed steps.
+    """A deterministic predictor: the clipped outputs of one or several networks, averaged.
 
-    Without `draws` the prediction is that of the plain network: the posterior means, or the average
-    of several networks; equal rows get equal predictions. A drawn prediction is what a PAC-Bayes
-    bound speaks of.
+    Attributes:
+        layers: (networks, inputs + 1, outputs) each; the last row is the bias.
+        scaling: return range, observation scaling and clock.
+        layer_norm: whether hidden layers are normalised.
+
+    Raises:
+        InputError: the layers are not float32 and finite, or do not fit one another.
     """
 
-    network: Network
-    gaussians: Gaussians | None  # None for a predictor without a posterior
+    layers: tuple[NDArray[np.float32], ...]
     scaling: Scaling
-    sampling: Sampling = "local"
+    layer_norm: bool = True
 
-    def __call__(
-        self,
-        observations: ArrayLike,
-        *,
-        elapsed: ArrayLike | None = None,
-        draws: int | None = None,
-        seed: int = 0,
-    ) -> Prediction:
+    def __post_init__(self) -> None:
+        _require_layers(self.layers, self.scaling)
+
+    def __call__(self, observations: ArrayLike, *, elapsed: ArrayLike | None = None) -> Prediction:
         """Predictions for observations (rows, features), or for one (features,).
 
         Args:
             observations: as the environment gives them, flat.
             elapsed: steps since the start of the episode, one per row; needed if, and only if, the
                 predictor has a clock.
-            draws: how many predictors to draw from the posterior, at least 1; none by default.
-            seed: of the draws.
 
         Raises:
             InputError: an argument is missing, not finite, or of another shape.
@@ -74,87 +78,92 @@ class ReturnPredictor:
             raise InputError("expected finite observations, found NaN or infinity")
         if elapsed is not None and self.scaling.clock is None:
             raise InputError("expected no `elapsed`: this predictor has no clock")
-        if draws is None:
-            blocks = self.scaling.blocks(raw, elapsed)
-            drawn = np.concatenate([self.network.outputs(block) for block in blocks], axis=1)
-        elif self.gaussians is None:
-            raise InputError("expected no `draws`: this predictor has no posterior to draw from")
-        elif draws < 1:
-            raise InputError(f"expected `draws` of at least 1, found {draws}")
-        else:
-            drawn = draw_predictions(
-                self.gaussians,
-                self.scaling.inputs(raw, elapsed),
-                passes=draws,
-                seed=seed,
-                sampling=self.sampling,
-            ).astype(np.float64)
-        mean = self.scaling.returns(drawn.mean(axis=0))
-        return Prediction(mean, self.scaling.width * drawn.std(axis=0))
+        outputs = np.concatenate([*self._outputs(raw, elapsed)], axis=1)
+        mean = self.scaling.returns(outputs.mean(axis=0))
+        return Prediction(mean, self.scaling.width * outputs.std(axis=0))
 
-
-@dataclass(frozen=True, repr=False)
-class Chain:
-    """Everything fitted for one certificate, and the scaling it was fitted on.
-
-    Attributes:
-        gaussians: the first prior, then one posterior per fit; empty for a predictor that was
-            fixed beforehand by regression.
-        network: the predictor without dice: posterior means, or the average of an ensemble.
-        scaling: return range, observation scaling and clock.
-    """
-
-    gaussians: tuple[Gaussians, ...]
-    network: Network
-    scaling: Scaling
-
-    def predictions(
+    def normalised(
         self, observations: NDArray[np.float32], elapsed: ArrayLike | None
     ) -> NDArray[np.float64]:
-        """(rows,) what the predictor without dice says, on the normalised scale."""
-        blocks = self.scaling.blocks(observations, elapsed)
-        return np.concatenate([self.network(block) for block in blocks])
+        """(rows,) predictions in [0, 1]; without a clock, elapsed steps are not looked at."""
+        means = [outputs.mean(axis=0) for outputs in self._outputs(observations, elapsed)]
+        return np.concatenate(means)
 
-    def predictor(self, sampling: Sampling) -> ReturnPredictor:
-        """The predictor at work."""
-        last = self.gaussians[-1] if self.gaussians else None
-        return ReturnPredictor(self.network, last, self.scaling, sampling)
+    def along(self, episodes: "Episodes") -> NDArray[np.float64]:
+        """(steps,) predicted returns at all steps of the episodes, in return units."""
+        steps = np.arange(len(episodes.rewards))
+        elapsed = steps - np.repeat(episodes.offsets[:-1], episodes.lengths)
+        return self.scaling.returns(self.normalised(episodes.observations, elapsed))
+
+    def _outputs(
+        self, observations: NDArray[np.float32], elapsed: ArrayLike | None
+    ) -> Iterator[NDArray[np.float64]]:
+        """(networks, rows) clipped outputs, a block of rows at a time."""
+        for hidden in self.scaling.blocks(observations, elapsed):
+            for index, layer in enumerate(self.layers):
+                if index:
+                    hidden = self._activated(hidden)
+                hidden = hidden @ layer[:, :-1]  # (networks, rows, outputs)
+                hidden += layer[:, -1:]
+            yield np.clip(hidden[:, :, 0], 0.0, 1.0).astype(np.float64)
+
+    def _activated(self, hidden: NDArray[np.float32]) -> NDArray[np.float32]:
+        if self.layer_norm:
+            units = hidden.shape[-1]
+            hidden -= np.add.reduce(hidden, axis=-1, keepdims=True) / units
+            squares = np.einsum("mro,mro->mr", hidden, hidden)[:, :, None]
+            hidden /= np.sqrt(squares / units + _EPSILON)
+        return np.maximum(hidden, 0.0, out=hidden)
 
     def __repr__(self) -> str:
-        posteriors = max(len(self.gaussians) - 1, 0)
-        return f"Chain({posteriors} posteriors, {self.network}, {self.scaling})"
+        networks, inputs, _ = self.layers[0].shape
+        sizes = [inputs - 1, *(layer.shape[2] for layer in self.layers)]
+        return (
+            f"ReturnPredictor({networks} networks, {' x '.join(map(str, sizes))}, {self.scaling})"
+        )
 
 
-def save_chain(chain: Chain, path: Path) -> None:
-    """Write a chain to a new .safetensors file."""
-    scaling = chain.scaling
+def posterior_predictor(gaussians: Gaussians, scaling: Scaling) -> ReturnPredictor:
+    """The network of the means of a posterior."""
+    layers = tuple(mean[None] for mean in gaussians.means)
+    return ReturnPredictor(layers, scaling, gaussians.layer_norm)
+
+
+def save_predictor(
+    path: Path, predictor: ReturnPredictor, posteriors: tuple[Gaussians, ...]
+) -> None:
+    """Write a predictor to a new .safetensors file.
+
+    Args:
+        path: of the new file.
+        predictor: that of the last posterior where there are any.
+        posteriors: the first prior, then one posterior per fit; none for a regression.
+    """
+    scaling, clock = predictor.scaling, predictor.scaling.clock
     arrays: dict[str, Any] = {
         "scaling.range": np.array([scaling.low, scaling.high]),
         "scaling.mean": scaling.mean,
         "scaling.deviation": scaling.deviation,
     }
-    for t, gaussians in enumerate(chain.gaussians):
-        for layer in range(len(gaussians.means)):
-            arrays[f"{t}.{layer}.mean"] = gaussians.means[layer][0].contiguous().numpy()
-            arrays[f"{t}.{layer}.log_variance"] = (
-                gaussians.log_variances[layer][0].contiguous().numpy()
-            )
-    if not chain.gaussians:  # otherwise it is the last posterior's means
-        for index, values in enumerate(chain.network.layers):
-            arrays[f"network.{index}"] = values.contiguous().numpy()
-    clock = scaling.clock
+    for t, gaussians in enumerate(posteriors):
+        for layer, mean in enumerate(gaussians.means):
+            arrays[f"{t}.{layer}.mean"] = mean
+            arrays[f"{t}.{layer}.log_variance"] = gaussians.log_variances[layer]
+    if not posteriors:  # otherwise the layers are the last posterior's means
+        arrays |= {f"network.{index}": layer for index, layer in enumerate(predictor.layers)}
     header = {
         "format": FORMAT,
         "range": scaling.source,
-        "gaussians": len(chain.gaussians),
-        "layers": len(chain.network.layers),
+        "gaussians": len(posteriors),
+        "layers": len(predictor.layers),
+        "layer_norm": predictor.layer_norm,
         "clock": None if clock is None else {"limit": clock.limit, "gamma": clock.gamma},
     }
     save_tensors(path, arrays, header)
 
 
-def load_chain(path: Path) -> Chain:
-    """Read a chain written by :func:`save_chain`.
+def load_predictor(path: Path) -> tuple[ReturnPredictor, tuple[Gaussians, ...]]:
+    """Read what :func:`save_predictor` wrote.
 
     Raises:
         InputError: there is no such file, or it is damaged.
@@ -171,40 +180,40 @@ def load_chain(path: Path) -> Chain:
             arrays["scaling.deviation"],
             clock,
         )
-        layers = range(int(header["layers"]))
+        layers, layer_norm = range(int(header["layers"])), header["layer_norm"]
+        if not isinstance(layer_norm, bool):
+            raise InputError(f"expected `layer_norm` as true or false, found {layer_norm!r}")
         if header["gaussians"] == 0:
-            network = Network(tuple(torch.from_numpy(arrays[f"network.{i}"]) for i in layers))
-            _check(network.layers, scaling)
-            return Chain((), network, scaling)
-        gaussians = tuple(
+            network = tuple(arrays[f"network.{i}"] for i in layers)
+            return ReturnPredictor(network, scaling, layer_norm), ()
+        posteriors = tuple(
             Gaussians(
-                *(
-                    tuple(torch.from_numpy(arrays[f"{t}.{i}.{what}"])[None] for i in layers)
-                    for what in ("mean", "log_variance")
-                )
+                tuple(arrays[f"{t}.{i}.mean"] for i in layers),
+                tuple(arrays[f"{t}.{i}.log_variance"] for i in layers),
+                layer_norm,
             )
             for t in range(int(header["gaussians"]))
         )
-        for values in (part for one in gaussians for part in (one.means, one.log_variances)):
-            _check(values, scaling)
-            if [v.shape for v in values] != [v.shape for v in gaussians[0].means]:
+        for values in (part for one in posteriors for part in (one.means, one.log_variances)):
+            _require_layers([value[None] for value in values], scaling)
+            if [v.shape for v in values] != [v.shape for v in posteriors[0].means]:
                 raise InputError("expected Gaussians of one shape, found several")
-        return Chain(gaussians, Network(gaussians[-1].means), scaling)
+        return posterior_predictor(posteriors[-1], scaling), posteriors
     except (LookupError, TypeError, ValueError, RuntimeError) as error:
         what = f"no {error}" if isinstance(error, KeyError) else one_line(error)
         raise InputError(f"{str(path)!r} is damaged or no predictor: {what}") from None
 
 
-def _check(layers: tuple[torch.Tensor, ...], scaling: Scaling) -> None:
+def _require_layers(layers: Sequence[NDArray[Any]], scaling: Scaling) -> None:
     """Raise InputError unless all are float32, finite, and layers that fit one another."""
-    inputs, members = scaling.features, len(layers[0])
-    if members < 1:
+    inputs, networks = scaling.features, len(layers[0])
+    if networks < 1:
         raise InputError("expected at least one network, found none")
     for values in layers:
-        if values.dtype != torch.float32 or not values.isfinite().all():
+        if values.dtype != np.float32 or not np.isfinite(values).all():
             raise InputError("expected finite float32 weights, found others")
-        if values.dim() != 3 or values.shape[:2] != (members, inputs + 1):
-            raise InputError(f"expected a layer of {inputs} inputs, found {tuple(values.shape)}")
+        if values.ndim != 3 or values.shape[:2] != (networks, inputs + 1):
+            raise InputError(f"expected a layer of {inputs} inputs, found {values.shape}")
         inputs = values.shape[2]
     if inputs != 1:
         raise InputError(f"expected one output, found {inputs}")

@@ -1,29 +1,80 @@
-"""Named recipes for the prior and the fit; the reasons are in docs/guide.md."""
+"""Named settings of the prior and the fits; the reasons are in docs/guide.md."""
 
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-import torch
-
-from tightrope.posteriors.fit import FitSettings
-from tightrope.posteriors.gaussians import Gaussians, kaiming_means
-from tightrope.posteriors.network import HIDDEN, Network
-from tightrope.posteriors.regression import Regression
-from tightrope.seeds import Stream, child_seed
-
-__all__ = [
-    "PRESETS",
-    "Preset",
-    "PresetName",
-    "changed_presets",
-    "informed_prior",
-    "random_prior",
-    "shortened",
-]
+__all__ = ["PRESETS", "FitSettings", "Preset", "PresetName", "Regression", "Sampling"]
 
 PresetName = Literal["paper", "tight"]
+Sampling = Literal["local", "weights"]
+
+_HIDDEN = (256, 256)
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """How a posterior is fitted.
+
+    Attributes:
+        objective: a key of OBJECTIVES.
+        sampling: local reparameterisation or weight sampling (Bayes by backprop).
+        learning_rate: of Adam, at the start.
+        decay: factor on the learning rate after every `decay_epochs` epochs.
+        decay_epochs: epochs between decays.
+        epochs: how many.
+        epoch_steps: mini-batches per epoch: fixed, so that a portion of three episodes gets as
+            many updates as one of a hundred.
+        batch: rows per mini-batch.
+        clip: largest norm of the gradient.
+        whitened: learn shifts of the means in units of the prior's standard deviation, so that one
+            learning rate serves every prior scale.
+    """
+
+    objective: str
+    sampling: Sampling
+    learning_rate: float
+    decay: float
+    decay_epochs: int
+    epochs: int
+    epoch_steps: int
+    batch: int
+    clip: float
+    whitened: bool
+
+    @property
+    def steps(self) -> int:
+        """Updates in one fit."""
+        return self.epochs * self.epoch_steps
+
+
+@dataclass(frozen=True)
+class Regression:
+    """How to regress.
+
+    Attributes:
+        folds: how many networks leave out a fold each.
+        steps: updates at the most.
+        batch: rows per mini-batch and network.
+        exact_steps: updates at the most where the fit is exact: float64 takes twice the time, and a
+            prior that a posterior moves away from gains little from more (docs/tightness.md).
+        exact_batch: rows per mini-batch there.
+        learning_rate: of Adam.
+        memory: updates over which the weights are averaged.
+        hidden: widths of the hidden layers.
+    """
+
+    folds: int
+    steps: int
+    batch: int
+    exact_steps: int
+    exact_batch: int
+    learning_rate: float
+    memory: int
+    hidden: tuple[int, ...] = _HIDDEN
+
+    def updates(self, exact: bool) -> int:
+        """How many there are at the most."""
+        return self.exact_steps if exact else self.steps
 
 
 @dataclass(frozen=True)
@@ -33,12 +84,13 @@ class Preset:
     Attributes:
         name: what users type.
         clock: whether elapsed time is an input where the time limit is known.
-        regression: how data that are free are fitted; None leaves the first prior random and fits
-            free portions like the others.
+        regression: how data that no bound uses are fitted; None leaves the first prior random and
+            fits such portions like the others.
         prior_log_variance: of every weight and bias in a prior with random means.
-        informed_log_variance: the same around means that were fitted to free data.
+        informed_log_variance: the same around means that regression has fitted.
         fit: how a posterior is fitted.
         hidden: widths of the hidden layers.
+        layer_norm: whether hidden layers are normalised, with nothing learned in it.
     """
 
     name: PresetName
@@ -47,11 +99,34 @@ class Preset:
     prior_log_variance: float
     informed_log_variance: float
     fit: FitSettings
-    hidden: tuple[int, ...] = HIDDEN
+    hidden: tuple[int, ...] = _HIDDEN
+    layer_norm: bool = True
+
+    def shortened(self, updates: int | None = None, width: int | None = None) -> "Preset":
+        """The preset with at most that many updates per fit, and hidden layers of that width.
+
+        >>> short = PRESETS["tight"].shortened(updates=60, width=16)
+        >>> short.regression.steps, short.fit.steps, short.hidden
+        (60, 60, (16, 16))
+        """
+        fit, regression = self.fit, self.regression
+        hidden = self.hidden if width is None else (width,) * len(self.hidden)
+        if updates is not None and updates < fit.steps:
+            epochs = min(fit.epochs, updates)
+            fit = replace(fit, epochs=epochs, epoch_steps=updates // epochs)
+        if regression is not None:
+            most = regression.steps if updates is None else updates
+            regression = replace(
+                regression,
+                steps=min(regression.steps, most),
+                exact_steps=min(regression.exact_steps, most),
+                hidden=hidden,
+            )
+        return replace(self, fit=fit, regression=regression, hidden=hidden)
 
 
 PRESETS: dict[str, Preset] = {
-    # The paper's recipe. Batch size and epochs are not in the paper; see docs/guide.md.
+    # The paper's settings. Batch size and epochs are not in the paper; see docs/guide.md.
     "paper": Preset(
         name="paper",
         clock=False,
@@ -71,8 +146,8 @@ PRESETS: dict[str, Preset] = {
             whitened=False,
         ),
     ),
-    # What goes into a prior, or into a predictor that is fixed beforehand, is plain regression; a
-    # posterior then minimises the bound itself.
+    # A prior, or a predictor without a posterior, comes from plain regression; a posterior then
+    # minimises the bound itself.
     "tight": Preset(
         name="tight",
         clock=True,
@@ -101,59 +176,3 @@ PRESETS: dict[str, Preset] = {
         ),
     ),
 }
-
-
-def random_prior(chosen: Preset, features: int, seeds: Sequence[int]) -> Gaussians:
-    """A prior with random means for each member: independent of all data by construction."""
-    own = [child_seed(seed, Stream.PRIOR_MEANS, 0) for seed in seeds]
-    means = kaiming_means((features, *chosen.hidden, 1), own)
-    return Gaussians(
-        means, tuple(torch.full_like(mean, chosen.prior_log_variance) for mean in means)
-    )
-
-
-def informed_prior(chosen: Preset, networks: Sequence[Network]) -> Gaussians:
-    """A prior around networks that were fitted to free data, one for each member."""
-    layers = zip(*(network.layers for network in networks), strict=True)
-    means = tuple(torch.cat(layer) for layer in layers)
-    return Gaussians(
-        means, tuple(torch.full_like(mean, chosen.informed_log_variance) for mean in means)
-    )
-
-
-@contextlib.contextmanager
-def changed_presets(change: Callable[[Preset], Preset]) -> Iterator[None]:
-    """Presets under their own names, but changed; what a guarantee says depends on none of them.
-
-    For audits and tests of guarantees. A certificate does not record such a change, so that its
-    verification must make the same one.
-    """
-    before = dict(PRESETS)
-    PRESETS.update({name: change(preset) for name, preset in before.items()})
-    try:
-        yield
-    finally:
-        PRESETS.update(before)
-
-
-def shortened(preset: Preset, *, updates: int | None = None, width: int | None = None) -> Preset:
-    """The preset with at most so many updates in each fit, and hidden layers of that width.
-
-    >>> short = shortened(PRESETS["tight"], updates=60, width=16)
-    >>> short.regression.steps, short.fit.steps, short.hidden
-    (60, 60, (16, 16))
-    """
-    fit, regression = preset.fit, preset.regression
-    hidden = preset.hidden if width is None else (width,) * len(preset.hidden)
-    if updates is not None and updates < fit.steps:
-        epochs = min(fit.epochs, updates)
-        fit = replace(fit, epochs=epochs, epoch_steps=updates // epochs)
-    if regression is not None:
-        most = regression.steps if updates is None else updates
-        regression = replace(
-            regression,
-            steps=min(regression.steps, most),
-            exact_steps=min(regression.exact_steps, most),
-            hidden=hidden,
-        )
-    return replace(preset, fit=fit, regression=regression, hidden=hidden)

@@ -3,65 +3,44 @@
 A cross-fitted ensemble: the episodes are dealt into folds; one network leaves out each fold, and
 one more sees everything. The folds left out say when to stop, and how large the errors on new
 episodes will be, without touching any episode of a bound.
+
+Each network is fitted by itself, side by side with the others, while torch has one thread: it stays
+in the processor's cache, and the numbers do not depend on how many cores there are.
 """
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import repeat
+from threading import Event
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import functional
 
-from tightrope.posteriors.gaussians import kaiming_means
-from tightrope.posteriors.network import BLOCK, HIDDEN, Network, forward
-from tightrope.posteriors.rows import Rows
+from tightrope.devices import threads
+from tightrope.posteriors.gaussians import Layers, kaiming_means
+from tightrope.posteriors.optimiser import Adam
+from tightrope.posteriors.presets import Regression
 from tightrope.seeds import Stream, child_seed
 
-__all__ = ["Regressed", "Regression", "regress"]
+__all__ = ["Ensemble", "regress"]
 
-Tick = Callable[[int], None]  # called with the number of steps just done
 _CHECKS = 9  # at which the folds left out are looked at, ever further apart
 _FIRST = 1 / 10  # of all steps: the first look
 _PATIENCE = 2.5  # stop when nothing has improved while the steps grew by this factor
+_BLOCK = 2048  # rows predicted at a time
 
 
 @dataclass(frozen=True)
-class Regression:
-    """How to regress.
+class Ensemble:
+    """The networks of a regression.
 
     Attributes:
-        folds: how many networks leave out a fold each.
-        steps: updates at the most.
-        batch: rows per mini-batch and network.
-        exact_steps: updates at the most where the fit is exact: float64 takes twice the time, and a
-            prior that a posterior moves away from gains little from more (docs/tightness.md).
-        exact_batch: rows per mini-batch there.
-        learning_rate: of Adam.
-        memory: updates over which the weights are averaged.
-        hidden: widths of the hidden layers.
-    """
-
-    folds: int
-    steps: int
-    batch: int
-    exact_steps: int
-    exact_batch: int
-    learning_rate: float
-    memory: int
-    hidden: tuple[int, ...] = HIDDEN
-
-    def updates(self, exact: bool) -> int:
-        """How many there are at the most."""
-        return self.exact_steps if exact else self.steps
-
-
-@dataclass(frozen=True)
-class Regressed:
-    """What came out.
-
-    Attributes:
-        network: the average of all networks.
+        layers: (networks, inputs + 1, outputs) each; the last row is the bias.
         single: the one network that saw every row.
         left_out: (rows,) the clipped prediction for each row by the network that has not seen the
             targets of its episode; of a single episode nothing can be left out, and it was seen.
@@ -70,8 +49,8 @@ class Regressed:
         steps: updates after which the networks were taken.
     """
 
-    network: Network
-    single: Network
+    layers: Layers
+    single: Layers
     left_out: NDArray[np.float64]
     checks: tuple[int, ...]
     errors: tuple[float, ...]
@@ -79,119 +58,162 @@ class Regressed:
 
 
 def regress(
-    rows: Rows,
+    inputs: NDArray[np.float32],
+    targets: NDArray[np.float32],
     episode: NDArray[np.int64],
     settings: Regression,
     seed: int,
     *,
+    layer_norm: bool = True,
     exact: bool = False,
     device: str = "cpu",
-    tick: Tick | None = None,
-) -> Regressed:
-    """Fit a cross-fitted ensemble to rows by least squares.
-
-    A network knows nothing of the targets that it leaves out, not even their mean; only the number
-    of updates is chosen on all of them.
+    advance: Callable[[int], None] | None = None,
+) -> Ensemble:
+    """Networks fitted to the rows, as they were when their left-out predictions were best.
 
     Args:
-        rows: inputs and targets; none of them may be part of a bound.
+        inputs: (rows, features) scaled observations, and the clock's features.
+        targets: (rows,) normalised returns.
         episode: (rows,) the episode of each row: folds are whole episodes.
         settings: how.
         seed: of folds, first weights and mini-batches.
+        layer_norm: whether hidden layers are normalised.
         exact: work in float64, so that the fit can be repeated elsewhere to many digits: updates
             enlarge rounding errors, and float32 fits end far apart on another processor.
         device: to compute on; all is drawn on the CPU, and the result comes back there.
-        tick: progress.
+        advance: called with the number of updates just done, at last with those not needed.
     """
     dtype = torch.float64 if exact else torch.float32
-    batch = settings.exact_batch if exact else settings.batch
+    task = _Task(
+        inputs=torch.from_numpy(inputs).to(device, dtype),
+        targets=torch.from_numpy(targets).to(device, dtype),
+        batch=settings.exact_batch if exact else settings.batch,
+        settings=settings,
+        layer_norm=layer_norm,
+        stop=Event(),
+    )
+    dealt = _deal(episode, settings.folds, seed)
+    networks = [
+        _Network(task, seen, left_out, child_seed(seed, Stream.REGRESSION, k))
+        for k, (seen, left_out) in enumerate(dealt)
+    ]
     steps = settings.updates(exact)
-    inputs, targets = rows.inputs.to(device, dtype), rows.targets.to(device, dtype)
-    dealt, fold = _deal(episode, settings.folds, seed)
-    seen, fold = [each.to(device) for each in dealt], fold.to(device)
-    members = len(seen)
-    own = [targets[each] for each in seen]
-    centre = torch.stack([each.mean() for each in own])[:, None]  # (members, 1)
-    spread = torch.stack([each.std(correction=0) for each in own])[:, None].clamp(min=1e-6)
-    *first, batches = (child_seed(seed, Stream.REGRESSION, k) for k in range(members + 1))
-    layers = kaiming_means((inputs.shape[1], *settings.hidden, 1), first)
-    parameters = [layer.to(device, dtype) for layer in layers]
-    parameters[-1] = torch.zeros_like(parameters[-1])  # start at the mean
-    parameters = [layer.requires_grad_() for layer in parameters]
-    optimiser = torch.optim.Adam(parameters, lr=settings.learning_rate, fused=True)
-    generator = torch.Generator().manual_seed(batches)
-    lengths = torch.tensor([len(each) for each in seen], device=device)[:, None]
-    table = torch.nn.utils.rnn.pad_sequence(seen, batch_first=True)  # (members, most rows)
-    average = [layer.detach().clone() for layer in parameters]
-    looks = set(np.geomspace(steps * _FIRST, steps, _CHECKS).astype(int))
+    looks = np.unique(np.geomspace(steps * _FIRST, steps, _CHECKS).astype(int))
     checks: list[int] = []
     errors: list[float] = []
-    best, kept = 0, _in_units(average, centre, spread)
-    left_out = _left_out(kept, inputs, fold)
-    for step in range(1, steps + 1):
-        draws = torch.rand(members, batch, generator=generator, dtype=torch.float64, device="cpu")
-        picked = table.gather(1, (draws.to(device) * lengths).long())  # (members, batch)
-        goal = (targets[picked] - centre) / spread
-        loss = (forward(parameters, inputs[picked]) - goal).square().mean(dim=1).sum()
-        optimiser.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
-        share = max(1 / settings.memory, 1 / (1 + step / 10))
-        for mean, layer in zip(average, parameters, strict=True):
-            mean.lerp_(layer.detach(), share)
-        if step in looks:
-            if tick is not None:
-                tick(step - (checks[-1] if checks else 0))
-            now = _in_units(average, centre, spread)
-            found = _left_out(now, inputs, fold)
-            checks.append(step)
-            errors.append(float((found - targets).square().mean(dtype=torch.float64)))
-            if errors[-1] <= min(errors):
-                best, kept, left_out = step, now, found
-            elif step >= _PATIENCE * best:
-                break
-    if tick is not None:
-        tick(steps - checks[-1])
-    network = Network(tuple(layer.float().cpu() for layer in kept))
-    return Regressed(
-        network=network,
-        single=network.member(members - 1),
-        left_out=left_out.double().cpu().numpy(),
+    done = best = 0
+    with threads(1), ThreadPoolExecutor(os.cpu_count()) as pool:
+        try:
+            for step in looks[looks > 0].tolist():
+                found = list(pool.map(_Network.fit, networks, repeat(step)))
+                predictions = np.empty(len(targets))
+                for (_, rows), (_, own) in zip(dealt, found, strict=True):
+                    predictions[rows] = own
+                checks.append(step)
+                errors.append(float(np.mean(np.square(predictions - targets))))
+                if advance is not None:
+                    advance(step - done)
+                done = step
+                if not best or errors[-1] <= min(errors):
+                    best, left_out = step, predictions
+                    kept = [layers for layers, _ in found]
+                elif step >= _PATIENCE * best:
+                    break
+        finally:
+            task.stop.set()  # an interrupted fit ends after the next update of each network
+    if advance is not None:
+        advance(steps - done)
+    layers = tuple(np.stack(layer).astype(np.float32) for layer in zip(*kept, strict=True))
+    return Ensemble(
+        layers=layers,
+        single=tuple(layer[-1] for layer in layers),
+        left_out=left_out,
         checks=tuple(checks),
         errors=tuple(errors),
         steps=best,
     )
 
 
-def _deal(episode: NDArray[np.int64], folds: int, seed: int) -> tuple[list[Tensor], Tensor]:
-    """Rows that each network sees (the last one all), and for each row who leaves it out."""
+def _deal(
+    episode: NDArray[np.int64], folds: int, seed: int
+) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Rows that each network sees (the last one all), and those that it predicts as left out."""
     names = np.unique(episode)
-    everything = torch.from_numpy(np.arange(len(episode)))
+    everything = np.arange(len(episode))
     folds = min(folds, len(names))
     if folds < 2:  # one episode: nothing can be left out
-        return [everything], torch.zeros_like(everything)
+        return [(everything, everything)]
     of_episode = np.empty(len(names), dtype=np.int64)
     of_episode[np.random.default_rng(seed).permutation(len(names))] = np.arange(len(names)) % folds
     fold = of_episode[np.searchsorted(names, episode)]
-    seen = [torch.from_numpy(np.flatnonzero(fold != k)) for k in range(folds)]
-    return [*seen, everything], torch.from_numpy(fold)
+    dealt = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(folds)]
+    return [*dealt, (everything, everything[:0])]
 
 
-def _in_units(layers: list[Tensor], centre: Tensor, spread: Tensor) -> list[Tensor]:
-    """A copy of networks of standardised targets that predicts the targets themselves."""
-    *hidden, last = (layer.clone() for layer in layers)
-    last *= spread[:, None]
-    last[:, -1] += centre
-    return [*hidden, last]
+@dataclass(frozen=True)
+class _Task:
+    """What the networks of a regression share."""
+
+    inputs: Tensor  # (rows, features)
+    targets: Tensor  # (rows,)
+    batch: int
+    settings: Regression
+    layer_norm: bool
+    stop: Event
 
 
-def _left_out(layers: list[Tensor], inputs: Tensor, fold: Tensor) -> Tensor:
-    """(rows,) what the network that leaves out a row's fold predicts for it, clipped to [0, 1]."""
-    result = torch.empty(len(inputs), dtype=inputs.dtype, device=inputs.device)
-    with torch.inference_mode():
-        for k in range(int(fold.max()) + 1):
-            rows = (fold == k).nonzero().squeeze(1)
-            own = [layer[k : k + 1] for layer in layers]
-            for part in torch.split(rows, BLOCK):
-                result[part] = forward(own, inputs[part])[0]
-    return result.clamp_(0.0, 1.0)
+class _Network:
+    """One network on its way, and the running average of its weights."""
+
+    def __init__(
+        self, task: _Task, seen: NDArray[np.int64], left_out: NDArray[np.int64], seed: int
+    ) -> None:
+        self.task, self.step = task, 0
+        device, dtype = task.inputs.device, task.inputs.dtype
+        self.seen, self.left_out = (torch.from_numpy(rows).to(device) for rows in (seen, left_out))
+        own = task.targets[self.seen]
+        self.centre, self.spread = own.mean(), own.std(correction=0).clamp(min=1e-6)
+        self.random = torch.Generator().manual_seed(child_seed(seed, Stream.REGRESSION, 0))
+        layers = kaiming_means((task.inputs.shape[1], *task.settings.hidden, 1), seed)
+        layers[-1][:] = 0.0  # start at the mean
+        # Weights and bias of one layer after the other.
+        self.parameters = [
+            torch.tensor(part, dtype=dtype, device=device, requires_grad=True)
+            for layer in layers
+            for part in (layer[:-1], layer[-1])
+        ]
+        self.average = [part.detach().clone() for part in self.parameters]
+        self.adam = Adam(self.parameters)
+
+    def fit(self, until: int) -> tuple[list[NDArray[np.floating]], NDArray[np.floating]]:
+        """Update up to that step; layers in units of the targets, and left-out predictions."""
+        task = self.task
+        while self.step < until and not task.stop.is_set():
+            self.step += 1
+            places = torch.randint(len(self.seen), (task.batch,), generator=self.random)
+            rows = self.seen[places.to(self.seen.device)]
+            goal = (task.targets[rows] - self.centre) / self.spread
+            outputs = _forward(self.parameters, task.inputs[rows], task.layer_norm)
+            self.adam.descend((outputs - goal).square().mean(), task.settings.learning_rate)
+            share = max(1 / task.settings.memory, 1 / (1 + self.step / 10))
+            with torch.no_grad():
+                torch._foreach_lerp_(self.average, self.parameters, share)
+        with torch.inference_mode():
+            *hidden, weight, bias = self.average
+            units = [*hidden, weight * self.spread, bias * self.spread + self.centre]
+            blocks = torch.split(self.left_out, _BLOCK)
+            found = [_forward(units, task.inputs[block], task.layer_norm) for block in blocks]
+            layers = [torch.cat([w, b[None]]) for w, b in zip(units[::2], units[1::2], strict=True)]
+            predictions = torch.cat(found).clamp(0.0, 1.0)
+        return [layer.cpu().numpy() for layer in layers], predictions.cpu().numpy()
+
+
+def _forward(parameters: Sequence[Tensor], inputs: Tensor, layer_norm: bool) -> Tensor:
+    """(rows,) unclipped outputs of a plain network."""
+    hidden = inputs
+    for index in range(0, len(parameters), 2):
+        if index:
+            hidden = functional.layer_norm(hidden, hidden.shape[-1:]) if layer_norm else hidden
+            hidden = hidden.relu()
+        hidden = torch.addmm(parameters[index + 1], hidden, parameters[index])
+    return hidden.squeeze(1)

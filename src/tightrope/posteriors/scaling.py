@@ -1,28 +1,81 @@
-"""Return range, observation scaling and clock: fixed before the validation data are seen."""
+"""Return range, observation scaling and clock: fixed before the calibration data are seen."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 
 from tightrope.errors import InputError
-from tightrope.policies import TrainingRecord
-from tightrope.posteriors.clock import Clock
-from tightrope.posteriors.network import BLOCK
-from tightrope.posteriors.rows import Rows
-from tightrope.rollouts import Pairs
 
-__all__ = ["RangeSource", "Scaling", "moments", "range_from_pilot", "range_from_training"]
+if TYPE_CHECKING:
+    from tightrope.policies import TrainingRecord
+    from tightrope.rollouts import Pairs
 
-RangeSource = Literal["pilot", "user", "training"]
-_WIDENING = 0.1  # of the pilot's range, on each side
+__all__ = ["Clock", "RangeSource", "Scaling", "moments", "range_from_training", "range_of_returns"]
+
+RangeSource = Literal["fit", "pilot", "user", "training"]
+_BLOCK = 2048  # rows worked on at a time, so that what is derived from a log stays small
+_WIDENING = 0.1  # of the range of the returns, on each side
 # The squares of a width must be numbers, and so must the bounds that they are multiplied with; and
 # returns far from 0 must be told apart, whatever rounding a thousand sums of rewards add.
 _NARROWEST, _WIDEST, _APART = 1e-100, 1e100, 1e-10
 _FAR = np.float32(1e4)  # scaled observations are clipped here: their squares must stay finite
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Two fixed features of the elapsed steps t with a time limit H; docs/tightness.md.
+
+    With u = H - t steps left, they are t/H and 1 - gamma^u, the share of an endless return that
+    the time left can still earn; both stretched to [-1, 1]. Nothing in them is learned.
+
+    Attributes:
+        limit: H, the number of steps after which an episode is cut.
+        gamma: discount factor of the returns.
+
+    Raises:
+        InputError: the limit is no whole number of at least 1, or gamma is outside [0, 1].
+    """
+
+    limit: int
+    gamma: float
+
+    def __post_init__(self) -> None:
+        if isinstance(self.limit, bool) or not isinstance(self.limit, int) or self.limit < 1:
+            raise InputError(
+                f"expected a time limit of a whole number of steps, found {self.limit!r}"
+            )
+        if not 0 <= self.gamma <= 1:
+            raise InputError(f"expected a discount factor in [0, 1], found {self.gamma!r}")
+
+    @property
+    def size(self) -> int:
+        """How many features there are."""
+        return 2
+
+    def features(self, elapsed: ArrayLike) -> NDArray[np.float32]:
+        """(rows, 2) features of the elapsed steps, whole numbers from 0 to below the limit.
+
+        Raises:
+            InputError: a number is none of these.
+        """
+        steps = np.atleast_1d(np.asarray(elapsed))
+        if steps.ndim != 1 or steps.dtype.kind not in "iuf":
+            raise InputError(
+                f"expected `elapsed` as one number of steps per row, found {steps.dtype} of shape "
+                f"{steps.shape}"
+            )
+        wrong = ~((steps >= 0) & (steps < self.limit) & (steps == np.floor(steps)))
+        if wrong.any():
+            raise InputError(
+                f"expected `elapsed` as whole steps from 0 to {self.limit - 1}, below the time "
+                f"limit, found {steps[wrong][0]:g}"
+            )
+        left = self.limit - steps.astype(np.float64)
+        features = np.stack([1.0 - left / self.limit, 1.0 - self.gamma**left], axis=1)
+        return (2.0 * features - 1.0).astype(np.float32)
 
 
 @dataclass(frozen=True, repr=False)
@@ -59,7 +112,7 @@ class Scaling:
             raise InputError("expected positive deviations, one for each mean, found others")
         if self.source not in get_args(RangeSource):
             raise InputError(
-                f"expected a range from pilot, user or training, found {self.source!r}"
+                f"expected a range from fit, pilot, user or training, found {self.source!r}"
             )
         if not 0 < self.high - self.low < np.inf:  # false for NaN, too
             raise InputError(
@@ -88,7 +141,7 @@ class Scaling:
 
     def inputs(
         self, observations: NDArray[np.float32], elapsed: ArrayLike | None = None
-    ) -> torch.Tensor:
+    ) -> NDArray[np.float32]:
         """(rows, features) scaled observations and, if there is a clock, its features.
 
         Without a clock, elapsed steps are not looked at.
@@ -98,23 +151,23 @@ class Scaling:
         """
         with np.errstate(over="ignore"):
             scaled = (observations - self.mean) / self.deviation
-        scaled = np.clip(scaled, -_FAR, _FAR)
+        scaled = np.asarray(np.minimum(np.maximum(scaled, -_FAR), _FAR))
         if self.clock is None:
-            return torch.from_numpy(scaled)
+            return scaled
         features = self.clock.features(_times(elapsed, len(observations)))
-        return torch.from_numpy(np.concatenate([scaled, features], axis=1))
+        return np.concatenate([scaled, features], axis=1)
 
     def blocks(
         self, observations: NDArray[np.float32], elapsed: ArrayLike | None = None
-    ) -> Iterator[torch.Tensor]:
+    ) -> Iterator[NDArray[np.float32]]:
         """The inputs of a block of rows at a time, so that a log is never scaled as a whole.
 
         Raises:
             InputError: as for :meth:`inputs`.
         """
         times = None if self.clock is None else _times(elapsed, len(observations))
-        for start in range(0, max(1, len(observations)), BLOCK):
-            part = slice(start, start + BLOCK)
+        for start in range(0, max(1, len(observations)), _BLOCK):
+            part = slice(start, start + _BLOCK)
             yield self.inputs(observations[part], None if times is None else times[part])
 
     def targets(self, returns: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -129,18 +182,16 @@ class Scaling:
         """Share of returns outside the range."""
         return float(np.mean((returns < self.low) | (returns > self.high)))
 
-    def rows(self, *groups: Pairs) -> Rows:
-        """Pairs, of one group after the other, as the rows that a fit takes."""
-        inputs = torch.empty(
-            sum(map(len, groups)), self.features, dtype=torch.float32, device="cpu"
-        )
+    def rows(self, *groups: "Pairs") -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Inputs and normalised returns of pairs, one group after the other."""
+        inputs = np.empty((sum(map(len, groups)), self.features), np.float32)
         filled = 0
         for pairs in groups:
             for block in self.blocks(pairs.observations, pairs.step):
                 inputs[filled : filled + len(block)] = block
                 filled += len(block)
-        targets = [torch.from_numpy(self.targets(pairs.returns)).float() for pairs in groups]
-        return Rows(inputs, torch.cat(targets))
+        targets = [self.targets(pairs.returns).astype(np.float32) for pairs in groups]
+        return inputs, np.concatenate(targets)
 
     def __repr__(self) -> str:
         clock = "no clock" if self.clock is None else f"clock to {self.clock.limit}"
@@ -168,14 +219,14 @@ def moments(
     count = sum(map(len, groups))
     if not count:
         return np.zeros(features, np.float32), np.ones(features, np.float32)
-    blocks = [each[i : i + BLOCK] for each in groups for i in range(0, len(each), BLOCK)]
+    blocks = [each[i : i + _BLOCK] for each in groups for i in range(0, len(each), _BLOCK)]
     mean = sum(block.sum(axis=0, dtype=np.float64) for block in blocks) / count
     spread = np.sqrt(sum(np.square(block - mean).sum(axis=0) for block in blocks) / count)
     return mean.astype(np.float32), np.where(spread > 1e-6, spread, 1.0).astype(np.float32)
 
 
-def range_from_pilot(returns: NDArray[np.float64]) -> tuple[float, float]:
-    """The range of the pilot's returns, widened by a tenth on each side.
+def range_of_returns(returns: NDArray[np.float64]) -> tuple[float, float]:
+    """The range of returns, widened by a tenth on each side.
 
     Raises:
         InputError: they are constant.
@@ -183,14 +234,14 @@ def range_from_pilot(returns: NDArray[np.float64]) -> tuple[float, float]:
     low, high = float(returns.min()), float(returns.max())
     if low == high:
         raise InputError(
-            f"expected returns that vary, found the constant {low:g} in all pilot episodes: "
-            "there is nothing to predict, or give `return_range`"
+            f"expected returns that vary, found the constant {low:g} in the episodes that fix the "
+            "range: there is nothing to predict, or give `return_range`"
         )
     margin = _WIDENING * (high - low)
     return low - margin, high + margin
 
 
-def range_from_training(record: TrainingRecord) -> tuple[float, float]:
+def range_from_training(record: "TrainingRecord") -> tuple[float, float]:
     """The range of a training record, as it is, since training saw many returns.
 
     Raises:
