@@ -1,7 +1,7 @@
 """Step iv: schemes, bounds, statements, the certificate, and its verification.
 
 Names are loaded on first use: the options of the command should not cost the import of torch.
-(`verify` and `request` are modules here; the functions of these names are in them.)
+(`certify` and `verify` are modules here; the functions of these names are in them.)
 """
 
 from typing import TYPE_CHECKING
@@ -9,50 +9,45 @@ from typing import TYPE_CHECKING
 from tightrope.imports import on_first_use
 
 if TYPE_CHECKING:
-    from tightrope.certificates.callback import CertifyCallback
     from tightrope.certificates.certificate import Certificate
     from tightrope.certificates.document import as_text, schema, to_document
+    from tightrope.certificates.evidence import Evidence
     from tightrope.certificates.folder import load_certificate, write
-    from tightrope.certificates.gate import Conditions, check
-    from tightrope.certificates.issue import certify_many
     from tightrope.certificates.ledger import Ledger
     from tightrope.certificates.options import Options
-    from tightrope.certificates.request import Request, Rollout, certify
-    from tightrope.certificates.statements import Statement
+    from tightrope.certificates.properties import Property
+    from tightrope.certificates.settings import Settings, settle
+    from tightrope.certificates.statements.base import Family, Statement
 
 _HOMES = {
     "Certificate": "certificate",
-    "CertifyCallback": "callback",
-    "Conditions": "gate",
+    "Evidence": "evidence",
+    "Family": "statements.base",
     "Ledger": "ledger",
     "Options": "options",
-    "Request": "request",
-    "Rollout": "request",
-    "Statement": "statements",
+    "Property": "properties",
+    "Settings": "settings",
+    "Statement": "statements.base",
     "as_text": "document",
-    "certify": "request",
-    "certify_many": "issue",
-    "check": "gate",
     "load_certificate": "folder",
     "schema": "document",
+    "settle": "settings",
     "to_document": "document",
     "write": "folder",
 }
 __all__ = [
     "Certificate",
-    "CertifyCallback",
-    "Conditions",
+    "Evidence",
+    "Family",
     "Ledger",
     "Options",
-    "Request",
-    "Rollout",
+    "Property",
+    "Settings",
     "Statement",
     "as_text",
-    "certify",
-    "certify_many",
-    "check",
     "load_certificate",
     "schema",
+    "settle",
     "to_document",
     "write",
 ]

@@ -270,9 +270,7 @@ class Certificate(Record):
 
     def evidence(self, episodes: Episodes) -> Evidence:
         """Any episodes with the deterministic predictions along them."""
-        return Evidence.of(
-            self.predictor, episodes, gamma=self.settings.gamma, thin=self.thin
-        )
+        return Evidence.of(self.predictor, episodes, gamma=self.settings.gamma, thin=self.thin)
 
     def plot(self, axes: Sequence[Any] | None = None) -> Any:
         """Draw predictions along one episode, and the RMS error of every episode.

@@ -21,7 +21,15 @@ from tightrope.records import STRICT
 from tightrope.rollouts import Pairs
 from tightrope.seeds import Stream, child_seed
 
-__all__ = ["LEVEL", "Checks", "Comparison", "compare_errors", "dependence", "drift", "effective_size"]
+__all__ = [
+    "LEVEL",
+    "Checks",
+    "Comparison",
+    "compare_errors",
+    "dependence",
+    "drift",
+    "effective_size",
+]
 
 LEVEL = 5e-3
 _PERMUTATIONS = 199  # with the order found, 200: the smallest p-value is LEVEL

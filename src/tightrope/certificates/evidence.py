@@ -51,7 +51,12 @@ class Evidence:
 
     @classmethod
     def left_out(
-        cls, episodes: Episodes, rows: Pairs, left_out: Values | None, scaling: Scaling, gamma: float
+        cls,
+        episodes: Episodes,
+        rows: Pairs,
+        left_out: Values | None,
+        scaling: Scaling,
+        gamma: float,
     ) -> "Evidence":
         """The fitting set, each row predicted by a network that has not seen its episode, if any."""
         predicted = np.full(len(episodes.rewards), np.nan)

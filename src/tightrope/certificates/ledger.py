@@ -222,9 +222,7 @@ def comparison_ledger(
     )
 
 
-def _chain_entries(
-    portions: int, candidates: int
-) -> Iterable[tuple[str, str, Source, Fraction]]:
+def _chain_entries(portions: int, candidates: int) -> Iterable[tuple[str, str, Source, Fraction]]:
     share = Fraction(1, portions * candidates)
     yield "portion 1: risk", BOUND, "delta", share
     yield "portion 1: draws", BOUND, "delta_prime", share

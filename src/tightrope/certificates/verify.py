@@ -145,9 +145,7 @@ def _settled(options: Options, stated: Certificate) -> Settings:
     training = scaling if scaling.source == "training" else None
     searched = stated.settings.until is not None
     asked = replace(options, until="off", max_episodes=500) if searched else options  # type: ignore[type-var]
-    again = settle(
-        asked, stated.rollouts, properties=properties, preset=preset, training=training
-    )
+    again = settle(asked, stated.rollouts, properties=properties, preset=preset, training=training)
     if not searched:
         return again
     return replace(

@@ -1,9 +1,18 @@
 """Named settings of the prior and the fits; the reasons are in docs/guide.md."""
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import ConfigDict, Field
+
+from tightrope.records import STRICT
 
 __all__ = ["PRESETS", "FitSettings", "Preset", "PresetName", "Regression", "Sampling"]
+
+# Limits on what a document may ask a verifier to compute.
+_Updates = Annotated[int, Field(ge=1, le=1_000_000)]
+_Rows = Annotated[int, Field(ge=1, le=65_536)]
+_Widths = tuple[Annotated[int, Field(ge=1, le=4096)], ...]
 
 PresetName = Literal["paper", "tight"]
 Sampling = Literal["local", "weights"]
@@ -30,14 +39,16 @@ class FitSettings:
             learning rate serves every prior scale.
     """
 
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
     objective: str
     sampling: Sampling
     learning_rate: float
     decay: float
     decay_epochs: int
-    epochs: int
-    epoch_steps: int
-    batch: int
+    epochs: _Updates
+    epoch_steps: _Updates
+    batch: _Rows
     clip: float
     whitened: bool
 
@@ -63,14 +74,16 @@ class Regression:
         hidden: widths of the hidden layers.
     """
 
-    folds: int
-    steps: int
-    batch: int
-    exact_steps: int
-    exact_batch: int
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    folds: Annotated[int, Field(ge=1, le=100)]
+    steps: _Updates
+    batch: _Rows
+    exact_steps: _Updates
+    exact_batch: _Rows
     learning_rate: float
     memory: int
-    hidden: tuple[int, ...] = _HIDDEN
+    hidden: _Widths = _HIDDEN
 
     def updates(self, exact: bool) -> int:
         """How many there are at the most."""
@@ -93,13 +106,15 @@ class Preset:
         layer_norm: whether hidden layers are normalised, with nothing learned in it.
     """
 
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
     name: PresetName
     clock: bool
     regression: Regression | None
     prior_log_variance: float
     informed_log_variance: float
     fit: FitSettings
-    hidden: tuple[int, ...] = _HIDDEN
+    hidden: _Widths = _HIDDEN
     layer_norm: bool = True
 
     def shortened(self, updates: int | None = None, width: int | None = None) -> "Preset":

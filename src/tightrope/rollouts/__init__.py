@@ -1,6 +1,6 @@
 """Step ii: episodes of a frozen policy, from roll-outs or logs, and their returns."""
 
-from tightrope.rollouts.collect import CollectionError, collect, episode_seeds
+from tightrope.rollouts.collect import CollectionError, Rollout, collect, episode_seeds
 from tightrope.rollouts.episodes import Episode, Episodes, join
 from tightrope.rollouts.logs import (
     export_arrays,
@@ -29,6 +29,7 @@ __all__ = [
     "Episodes",
     "Pairs",
     "PolicySource",
+    "Rollout",
     "check_destination",
     "collect",
     "discounted_returns",

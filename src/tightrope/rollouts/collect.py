@@ -27,9 +27,46 @@ from tightrope.rollouts.worker import BOARD, Job
 from tightrope.seeds import Seed, resolve_seed
 from tightrope.versions import library_versions
 
-__all__ = ["CollectionError", "collect", "describe", "episode_seeds", "fitting"]
+__all__ = ["CollectionError", "Rollout", "collect", "describe", "episode_seeds", "fitting"]
 
 _SEEDS = 2**31  # the largest range that every suite takes
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """How a policy is rolled out; nothing of it is for recorded episodes."""
+
+    workers: int | Literal["auto"] = "auto"
+    """Worker processes of the roll-out; auto: one per core."""
+    timeout: float = 60.0
+    """Seconds without a step after which an environment counts as hanging."""
+    normalize: Literal["none"] | Path = "none"
+    """Observation statistics of an SB3 policy: a VecNormalize pickle (needs trust) or an .npz with
+    mean, var, epsilon and clip."""
+    no_normalize: bool = False
+    """Roll an SB3 policy out without the observation statistics of its training, on purpose."""
+    trust: bool = False
+    """Allow loading files that execute code."""
+    sample: bool = False
+    """Draw actions from the policy's distribution instead of taking its mode."""
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of :func:`collect`.
+
+        Raises:
+            InputError: two of them contradict each other.
+        """
+        if self.no_normalize and self.normalize != "none":
+            raise InputError("expected `normalize` or `no_normalize`, found both")
+        given = None if self.normalize == "none" else self.normalize
+        return {
+            "workers": None if self.workers == "auto" else self.workers,
+            "timeout": self.timeout,
+            "normalize": False if self.no_normalize else given,
+            "trust": self.trust,
+            "sample": self.sample,
+        }
 
 
 class CollectionError(InputError):

@@ -53,6 +53,7 @@ class Episodes:
         actions: (steps, ...) or None.
         final_observations: (episodes, features) float32 or None.
         success: (episodes,) bool or None: whether info["success"] was ever true.
+        properties: (episodes,) float64 each, by name: numbers of the user's own.
         subject: JSON-like record of the policy, the environment recipe and the versions.
 
     Raises:
@@ -68,10 +69,18 @@ class Episodes:
     actions: NDArray[Any] | None = None
     final_observations: NDArray[np.float32] | None = None
     success: NDArray[np.bool_] | None = None
+    properties: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     subject: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._require_types()
+        for name, values in self.properties.items():
+            fits = values.dtype == np.float64 and values.shape == (len(self.offsets) - 1,)
+            if not fits or not np.isfinite(values).all():
+                raise InputError(
+                    f"expected a finite number of each episode as property {name!r}, found "
+                    f"{values.dtype} of shape {values.shape}"
+                )
         steps, count = len(self.rewards), len(self.offsets) - 1
         if count < 1:
             raise InputError("expected at least one episode, found none")
@@ -227,7 +236,17 @@ class Episodes:
             actions=cut(self.actions, first, last),
             final_observations=cut(self.final_observations, start, stop),
             success=cut(self.success, start, stop),
+            properties={name: values[start:stop] for name, values in self.properties.items()},
         )
+
+    def returns(self, gamma: float) -> NDArray[np.float64]:
+        """(episodes,) the return of each from its start."""
+        starts = self.offsets[:-1]
+        if gamma == 1:
+            return np.add.reduceat(self.rewards, starts)
+        from tightrope.rollouts.returns import discounted_returns
+
+        return discounted_returns(self, gamma)[starts]
 
     def split(self, sizes: Sequence[int]) -> list["Episodes"]:
         """Consecutive groups of whole episodes of the given sizes, which must add up to all."""

@@ -77,9 +77,7 @@ class LowReturn(Event):
 
     def __init__(self, threshold: float) -> None:
         self.threshold = threshold
-        self.quantity = (
-            f"probability that an episode's undiscounted return is below {threshold:g}"
-        )
+        self.quantity = f"probability that an episode's undiscounted return is below {threshold:g}"
 
     def scores(self, seen: Evidence, chosen: Chosen) -> Values:
         """(episodes,) 1 where it does."""

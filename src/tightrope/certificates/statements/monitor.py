@@ -80,9 +80,7 @@ class MonitorThreshold(Family):
         return f"{self.quantity} at any step"
 
 
-def departures(
-    rewards: Values, predictions: Values, *, gamma: float, window: int | None
-) -> Values:
+def departures(rewards: Values, predictions: Values, *, gamma: float, window: int | None) -> Values:
     r"""Departures :math:`M_1, \dots, M_T` of episodes of T steps, Eq. (T.3).
 
     Args:

@@ -7,8 +7,7 @@ import numpy as np
 from tightrope.bounds import joint_tolerance
 from tightrope.certificates.evidence import Evidence
 from tightrope.certificates.settings import PropertySettings
-from tightrope.certificates.statements.base import Chosen, Limit, Values, ordinal
-from tightrope.certificates.statements.base import Family
+from tightrope.certificates.statements.base import Chosen, Family, Limit, Values, ordinal
 from tightrope.certificates.statements.failure import Event
 from tightrope.certificates.statements.tolerance import LEVELS
 
