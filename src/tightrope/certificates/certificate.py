@@ -281,7 +281,7 @@ class Certificate(Record):
         Returns:
             The axes.
         """
-        from tightrope.reports.plots import draw_certificate
+        from tightrope.certificates.plots import draw_certificate
 
         if axes is None:
             from matplotlib import pyplot
