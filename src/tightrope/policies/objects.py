@@ -85,6 +85,7 @@ class CallablePolicy:
     def _takes_batch(self, batch: int, features: int) -> bool:
         """Whether a batch gives one action per row, each of its own row alone."""
         rows = np.random.default_rng(0).standard_normal((batch, features), dtype=np.float32)
+        failure: Exception | None = None
         try:
             together = np.asarray(self.function(rows))
             alone = [np.asarray(self.function(row[None])) for row in rows]
@@ -95,8 +96,6 @@ class CallablePolicy:
                 return True
         except Exception as error:  # whatever the user's own code raises
             failure = error
-        else:
-            failure = None
         try:
             shapes = {np.asarray(self.function(row)).shape for row in rows}
         except Exception as error:  # likewise
