@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from tightrope.certificates.folder import load_certificate
 from tightrope.certificates.request import Rollout, rollout_arguments
+from tightrope.environments import recorded_environment
 from tightrope.errors import InputError
 from tightrope.policies import Policy, act_in_blocks
 from tightrope.rollouts import Episode, Episodes, policy_source
@@ -73,7 +74,7 @@ def replay(
     Args:
         folder: of the certificate.
         policy: whose it should be, as for certify.
-        env: its environment; by default that of the policy's training record, or the certificate's.
+        env: its environment; by default the one that the certificate names.
         episodes: how many, at most all.
         rollout: how the policy is loaded; whether it samples is on record.
         rng: what chooses the episodes; by default nobody can foresee them.
@@ -94,7 +95,7 @@ def replay(
             f"{str(folder)!r}: they cannot be replayed"
         )
     rollout = rollout or Rollout()
-    source = policy_source(policy, env or _environment(place), trust=rollout.trust)
+    source = policy_source(policy, recorded_environment(place) if env is None else env)
     given = rollout_arguments(rollout)
     chosen = {name: given[name] for name in ("normalize", "trust")}
     chosen["sample"] = by.get("actions") == "sampled"
@@ -110,14 +111,6 @@ def replay(
     finally:
         made.close()
     return replayed, [*problems, *(line for one in replayed for line in one.problems)]
-
-
-def _environment(stated: Any) -> str:
-    """The id on record; one that would import a module must be named by the user."""
-    name = stated.get("id")
-    if not isinstance(name, str) or ":" in name:
-        raise InputError(f"expected `env`, the environment of the certificate, {name!r}")
-    return name
 
 
 def _subject_problems(recorded: Episodes, found: dict[str, Any]) -> list[str]:

@@ -187,7 +187,7 @@ def request(
         return Request(options, load_episodes(source, columns), None, rollout, None)
     if columns:
         raise InputError("expected no `columns` for a policy: they are for recorded episodes")
-    subject = policy_source(source, env, trust=rollout.trust)
+    subject = policy_source(source, env)
     training = _training(subject, options)
     tests = EPISODES
     if options.until != "off":
