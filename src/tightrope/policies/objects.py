@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.errors import InputError, one_line
-from tightrope.policies.base import Policy
+from tightrope.policies.base import ActionError, Policy
 from tightrope.policies.mlp import Normalizer
 from tightrope.policies.statistics import model_was_normalized, statistics_of
 
@@ -83,16 +83,12 @@ class CallablePolicy:
         return np.stack([np.asarray(self.function(row)) for row in observations])
 
     def _takes_batch(self, batch: int, features: int) -> bool:
-        """Whether a batch gives one action per row, each of its own row alone."""
+        """Whether several rows, and one row, give as many actions of one shape."""
         rows = np.random.default_rng(0).standard_normal((batch, features), dtype=np.float32)
         failure: Exception | None = None
         try:
-            together = np.asarray(self.function(rows))
-            alone = [np.asarray(self.function(row[None])) for row in rows]
-            if together.shape[:1] == (batch,) and all(
-                each.shape == (1, *together.shape[1:]) and np.allclose(each[0], one, atol=1e-4)
-                for each, one in zip(alone, together, strict=True)
-            ):
+            several, one = (np.asarray(self.function(part)) for part in (rows, rows[:1]))
+            if several.shape[:1] == (batch,) and one.shape == (1, *several.shape[1:]):
                 return True
         except Exception as error:  # whatever the user's own code raises
             failure = error
@@ -100,12 +96,12 @@ class CallablePolicy:
             shapes = {np.asarray(self.function(row)).shape for row in rows}
         except Exception as error:  # likewise
             reason = f"{type(failure or error).__name__}: {one_line(failure or error)}"
-            raise InputError(
+            raise ActionError(
                 f"expected a function of one observation ({features},) or of a batch (batch, "
                 f"{features}), found that {self.name} takes neither ({reason})"
             ) from error
         if len(shapes) > 1:
-            raise InputError(f"expected actions of one shape from {self.name}, found {shapes}")
+            raise ActionError(f"expected actions of one shape from {self.name}, found {shapes}")
         return False
 
 
