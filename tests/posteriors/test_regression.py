@@ -7,16 +7,23 @@ leaves exactly those left-out predictions as they were whose network leaves that
 import dataclasses
 import itertools
 import math
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from typing import NamedTuple
 
 import numpy as np
 import pytest
-import recordings  # noqa: F401
 import torch
+from numpy.typing import NDArray
 
 from tightrope.posteriors import (
     PRESETS,
     Regression,
-    Rows,
+    ReturnPredictor,
+    Scaling,
     informed_prior,
     kl_divergence,
     regress,
@@ -27,6 +34,11 @@ SHORT = Regression(
     folds=3, steps=14, batch=16, exact_steps=14, exact_batch=16, learning_rate=1e-3, memory=5
 )
 ULP = 1e-6  # float32 predictions in [0, 1] of the same network, summed in another order
+
+
+class Rows(NamedTuple):
+    inputs: NDArray
+    targets: NDArray
 
 
 def settings(**changes):
@@ -42,21 +54,40 @@ def data(episodes=7, steps=12, seed=0, *, noise=0.0):
     rng = np.random.default_rng(seed)
     inputs = rng.normal(size=(episodes * steps, 3)).astype(np.float32)
     raw = 1.5 * inputs[:, 0] * inputs[:, 1] + inputs[:, 2] + noise * rng.normal(size=len(inputs))
-    targets = torch.from_numpy(1 / (1 + np.exp(-raw))).float()
-    return Rows(torch.from_numpy(inputs), targets), np.repeat(np.arange(episodes), steps)
+    targets = (1 / (1 + np.exp(-raw))).astype(np.float32)
+    return Rows(inputs, targets), np.repeat(np.arange(episodes), steps)
 
 
 def with_targets(rows, targets):
-    return Rows(rows.inputs, torch.as_tensor(targets))
+    return Rows(rows.inputs, np.asarray(targets))
 
 
 def changed(rows, mask):
     """Other targets in some rows, so slightly that the updates still end where they did."""
-    return with_targets(rows, rows.targets - 0.05 * rows.targets * torch.from_numpy(mask))
+    return with_targets(rows, (rows.targets * (1 - 0.05 * mask)).astype(np.float32))
 
 
 def same_networks(left, right):
-    return all(torch.equal(a, b) for a, b in zip(left.layers, right.layers, strict=True))
+    return all(np.array_equal(a, b) for a, b in zip(left, right, strict=True))
+
+
+def network(layers, index):
+    """One of the networks."""
+    return tuple(layer[index] for layer in layers)
+
+
+def predictions(layers, inputs, *, layer_norm=True):
+    """(rows,) by the average of networks, or by a single one; inputs are scaled."""
+    layers = tuple(layer if layer.ndim == 3 else layer[None] for layer in layers)
+    unscaled = np.zeros(inputs.shape[1], np.float32), np.ones(inputs.shape[1], np.float32)
+    scaling = Scaling(0.0, 1.0, "user", *unscaled)
+    return ReturnPredictor(layers, scaling, layer_norm).normalised(inputs.astype(np.float32), None)
+
+
+def outputs(found, inputs):
+    """(networks, rows) what each network predicts."""
+    count = len(found.layers[0])
+    return np.stack([predictions(network(found.layers, k), inputs) for k in range(count)])
 
 
 # --- what each network knows -------------------------------------------------------------------
@@ -67,10 +98,10 @@ def untouched(rows, episode, own, *, exact):
 
     That holds as long as the number of updates stays: it alone is chosen on all folds.
     """
-    before = regress(rows, episode, own, 3, exact=exact)
+    before = regress(*rows, episode, own, 3, exact=exact)
     found = {}
     for name in np.unique(episode).tolist():
-        after = regress(changed(rows, episode == name), episode, own, 3, exact=exact)
+        after = regress(*changed(rows, episode == name), episode, own, 3, exact=exact)
         assert after.checks == before.checks
         assert after.steps == before.steps == own.steps
         assert not same_networks(after.single, before.single), "this one sees every row"
@@ -78,9 +109,10 @@ def untouched(rows, episode, own, *, exact):
         groups = {other: kept[episode == other] for other in np.unique(episode).tolist()}
         assert all(group.all() or not group.any() for group in groups.values()), "whole episodes"
         found[name] = {other for other, group in groups.items() if group.all()}
-        members = range(len(before.network.layers[0]))
         blind = [
-            k for k in members if same_networks(before.network.member(k), after.network.member(k))
+            k
+            for k in range(len(before.layers[0]))
+            if same_networks(network(before.layers, k), network(after.layers, k))
         ]
         assert len(blind) == 1, "one network has not seen the change, all others have"
     return found
@@ -108,16 +140,15 @@ def test_episodes_may_have_any_names_lengths_and_order():
 def test_left_out_predictions_are_those_of_one_network_of_the_average_for_whole_episodes():
     """And never of the last one, which has seen everything."""
     rows, episode = data()
-    found = regress(rows, episode, SHORT, 3)
-    outputs = found.network.outputs(rows.inputs)  # (4, rows)
+    found = regress(*rows, episode, SHORT, 3)
     by = set()
     for name in range(7):
-        distance = abs(outputs - found.left_out)[:, episode == name].max(axis=1)
+        distance = abs(outputs(found, rows.inputs) - found.left_out)[:, episode == name].max(axis=1)
         assert np.sort(distance)[1] > 100 * ULP, "or the comparison would say nothing"
         assert distance.min() < ULP
         by.add(int(distance.argmin()))
     assert by == {0, 1, 2}
-    assert same_networks(found.single, found.network.member(3))
+    assert same_networks(found.single, network(found.layers, 3))
 
 
 def test_the_folds_are_dealt_by_the_seed():
@@ -127,8 +158,8 @@ def test_the_folds_are_dealt_by_the_seed():
 
 def folds(rows, episode, seed):
     """The network that predicts each episode, as above."""
-    found = regress(rows, episode, settings(steps=6), seed)
-    distance = abs(found.network.outputs(rows.inputs) - found.left_out)
+    found = regress(*rows, episode, settings(steps=6), seed)
+    distance = abs(outputs(found, rows.inputs) - found.left_out)
     return [int(distance[:, episode == name].max(axis=1).argmin()) for name in range(7)]
 
 
@@ -138,32 +169,24 @@ def folds(rows, episode, seed):
 @pytest.mark.parametrize("exact", [False, True], ids=["float32", "float64"])
 def test_a_regression_is_a_function_of_its_seed(exact):
     rows, episode = data()
-    one = regress(rows, episode, SHORT, 5, exact=exact)
+    one = regress(*rows, episode, SHORT, 5, exact=exact)
     torch.manual_seed(999)  # global randomness is not used
     state = torch.get_rng_state()
-    again = regress(rows, episode, SHORT, 5, exact=exact)
+    again = regress(*rows, episode, SHORT, 5, exact=exact)
     assert torch.equal(torch.get_rng_state(), state)
-    other = regress(rows, episode, SHORT, 6, exact=exact)
-    assert same_networks(one.network, again.network)
+    other = regress(*rows, episode, SHORT, 6, exact=exact)
+    assert same_networks(one.layers, again.layers)
     np.testing.assert_array_equal(one.left_out, again.left_out)
     assert (one.checks, one.errors, one.steps) == (again.checks, again.errors, again.steps)
-    assert not same_networks(one.network, other.network)
+    assert not same_networks(one.layers, other.layers)
 
 
 def test_networks_start_from_weights_of_their_own():
     """After one update at a learning rate of nearly nothing: where they started."""
     rows, episode = data()
-    first = regress(rows, episode, settings(steps=1, learning_rate=1e-9), 5).network.layers[0]
-    flat = first.flatten(start_dim=1).numpy()  # (4, 4 * 256)
+    first = regress(*rows, episode, settings(steps=1, learning_rate=1e-9), 5).layers[0]
+    flat = first.reshape(4, -1)  # (4, 4 * 256)
     assert (abs(np.corrcoef(flat)[np.triu_indices(4, 1)]) < 5 / math.sqrt(flat.shape[1])).all()
-
-
-@pytest.fixture
-def threads():
-    """Sets the number of threads; the old one comes back."""
-    before = torch.get_num_threads()
-    yield torch.set_num_threads
-    torch.set_num_threads(before)
 
 
 def test_an_exact_regression_does_not_depend_on_how_products_round():
@@ -174,36 +197,86 @@ def test_an_exact_regression_does_not_depend_on_how_products_round():
     """
     rows, episode = data()
     own = settings(steps=40, folds=2, memory=20)
-    one = regress(rows, episode, own, 1, exact=True)
-    nearly = Rows(rows.inputs.double() * (1 + 1e-13), rows.targets.double() * (1 - 1e-13))
-    elsewhere = regress(nearly, episode, own, 1, exact=True)
+    one = regress(*rows, episode, own, 1, exact=True)
+    nearly = rows.inputs.astype(float) * (1 + 1e-13), rows.targets.astype(float) * (1 - 1e-13)
+    elsewhere = regress(*nearly, episode, own, 1, exact=True)
     assert elsewhere.steps == one.steps
     np.testing.assert_allclose(elsewhere.left_out, one.left_out, rtol=0, atol=1e-9)
     np.testing.assert_allclose(elsewhere.errors, one.errors, rtol=1e-9)
-    assert all(layer.dtype == torch.float32 for layer in one.network.layers)
+    assert all(layer.dtype == np.float32 for layer in (*one.layers, *one.single))
     assert (one.left_out != one.left_out.astype(np.float32)).any(), "more digits than float32 has"
     assert nats(one, elsewhere) < 1e-9
-    rough = [
-        regress(Rows(rows.inputs * scale, rows.targets), episode, own, 1) for scale in (1, 1 + 2e-7)
-    ]
+    scales = np.float32([1, 1 + 2e-7])
+    rough = [regress(rows.inputs * scale, rows.targets, episode, own, 1) for scale in scales]
     assert nats(*rough) > 1e-5
 
 
 def nats(left, right):
     """How far apart two regressions are as priors of `tight`."""
-    priors = [informed_prior(PRESETS["tight"], [each.single]) for each in (left, right)]
-    return float(kl_divergence(*priors)[0])
+    return kl_divergence(*(informed_prior(PRESETS["tight"], each.single) for each in (left, right)))
 
 
-def test_an_exact_regression_does_not_depend_on_the_number_of_threads(threads):
-    """Few updates: threads that wait for one another are slow where cores are shared."""
-    rows, episode = data(2, 100)
-    own = settings(steps=4, batch=128)
-    one = regress(rows, episode, own, 1, exact=True)
-    threads(2)
-    other = regress(rows, episode, own, 1, exact=True)
-    np.testing.assert_allclose(other.left_out, one.left_out, rtol=0, atol=1e-9)
-    assert nats(one, other) < 1e-9
+@pytest.mark.parametrize("exact", [False, True], ids=["float32", "float64"])
+def test_a_regression_does_not_depend_on_the_number_of_cores_or_threads(exact, monkeypatch):
+    """Bit for bit, with networks one after the other or side by side.
+
+    torch sums numbers in an order that depends on its threads from 32,768 of them on.
+    """
+    (rows, episode), found = data(60, 1000), []
+    own = settings(steps=6, batch=64, hidden=(8, 8))
+    before = torch.get_num_threads()
+    try:
+        for cores, threads in ((1, 1), (2, 1), (4, 2)):
+            monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
+            torch.set_num_threads(threads)
+            found.append(regress(*rows, episode, own, 1, exact=exact))
+            assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+    for other in found[1:]:
+        assert same_networks(other.layers, found[0].layers)
+        np.testing.assert_array_equal(other.left_out, found[0].left_out)
+        assert other.errors == found[0].errors
+
+
+def test_torch_has_one_thread_meanwhile_and_gets_its_own_back_when_interrupted():
+    rows, episode = data()
+    before, seen = torch.get_num_threads(), []
+
+    def interrupt(_):
+        seen.append(torch.get_num_threads())
+        raise KeyboardInterrupt
+
+    torch.set_num_threads(2)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            regress(*rows, episode, SHORT, 0, advance=interrupt)
+        assert (seen, torch.get_num_threads()) == ([1], 2)
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_ctrl_c_ends_a_long_regression_at_once():
+    """Its first look comes after more than a minute."""
+    code = """
+        import signal, numpy as np
+        from tightrope.posteriors import Regression, regress
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        own = Regression(5, 10**6, 256, 1, 1, 1e-3, 200)
+        rows = np.zeros((1000, 3), np.float32), np.zeros(1000, np.float32)
+        print("now", flush=True)
+        regress(*rows, np.arange(1000) // 10, own, 0)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.readline()
+        time.sleep(1.5)
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        start = time.monotonic()
+        _, said = process.communicate(timeout=60)
+        assert said.decode().strip().endswith("KeyboardInterrupt")
+        assert time.monotonic() - start < 10
 
 
 # --- what it learns ----------------------------------------------------------------------------
@@ -213,23 +286,37 @@ def test_it_learns_a_product_that_neither_a_constant_nor_a_line_can():
     """Judged on new rows, and by the folds left out, which agree."""
     (rows, episode), (unseen, _) = data(20, 40), data(20, 100, seed=99)
     own = settings(folds=2, steps=250, batch=64, learning_rate=3e-3, memory=50)
-    found = regress(rows, episode, own, 0)
-    truth = unseen.targets.double().numpy()
-    design = [np.c_[each.inputs.double().numpy(), np.ones(len(each))] for each in (rows, unseen)]
-    weights = np.linalg.lstsq(design[0], rows.targets.double().numpy(), rcond=None)[0]
+    found = regress(*rows, episode, own, 0)
+    truth = unseen.targets.astype(float)
+    design = [
+        np.c_[each.inputs.astype(float), np.ones(len(each.inputs))] for each in (rows, unseen)
+    ]
+    weights = np.linalg.lstsq(design[0], rows.targets.astype(float), rcond=None)[0]
     constant, line = truth.var(), np.mean((design[1] @ weights - truth) ** 2)
-    error = np.mean((found.network(unseen.inputs) - truth) ** 2)
-    assert error < 0.1 * line < 0.1 * constant
-    single = np.mean((found.single(unseen.inputs) - truth) ** 2)
-    assert error < single < 0.2 * line, "an average is better than the best of its kind"
-    left_out = np.mean((found.left_out - rows.targets.double().numpy()) ** 2)
+    error = np.mean((predictions(found.layers, unseen.inputs) - truth) ** 2)
+    assert line < constant
+    single = np.mean((predictions(found.single, unseen.inputs) - truth) ** 2)
+    assert max(error, single) < 0.1 * line
+    left_out = np.mean((found.left_out - rows.targets) ** 2)
     assert 0.5 * error < left_out < 4 * error
+
+
+def test_networks_without_layer_normalisation_learn_as_such():
+    rows, episode = data(10, 40)
+    own = settings(folds=2, steps=100, batch=64, learning_rate=3e-3, memory=20)
+    found = regress(*rows, episode, own, 0, layer_norm=False)
+    own_kind, other = (
+        np.mean((predictions(found.layers, rows.inputs, layer_norm=on) - rows.targets) ** 2)
+        for on in (False, True)
+    )
+    assert own_kind < 0.2 * rows.targets.var()
+    assert own_kind < 0.2 * other
 
 
 def test_every_prediction_is_in_the_unit_interval():
     rows, episode = data()
-    hard = with_targets(rows, (rows.inputs[:, 2] > 0).float())
-    found = regress(hard, episode, settings(steps=60, learning_rate=1e-2), 0)
+    hard = with_targets(rows, (rows.inputs[:, 2] > 0).astype(np.float32))
+    found = regress(*hard, episode, settings(steps=60, learning_rate=1e-2), 0)
     assert found.left_out.dtype == np.float64
     assert found.left_out.min() == 0.0
     assert found.left_out.max() == 1.0
@@ -238,22 +325,24 @@ def test_every_prediction_is_in_the_unit_interval():
 @pytest.mark.parametrize("episodes", [1, 2])
 def test_one_episode_or_two_are_enough(episodes):
     rows, episode = data(episodes, 40)
-    found = regress(rows, episode, settings(steps=40, memory=10, learning_rate=3e-3), 0)
+    found = regress(*rows, episode, settings(steps=40, memory=10, learning_rate=3e-3), 0)
     members = {1: 1, 2: 3}[episodes]
-    assert len(found.network.layers[0]) == members
+    assert len(found.layers[0]) == members
     if episodes == 1:  # nothing can be left out: these are predictions of rows that were seen
-        np.testing.assert_allclose(found.left_out, found.single(rows.inputs), atol=ULP)
+        expected = predictions(found.single, rows.inputs)
+        np.testing.assert_allclose(found.left_out, expected, atol=ULP)
     assert found.errors[-1] < found.errors[0]
-    assert found.single(rows.inputs).shape == found.left_out.shape == (40 * episodes,)
+    assert found.left_out.shape == (40 * episodes,)
 
 
 @pytest.mark.parametrize("value", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("exact", [False, True], ids=["float32", "float64"])
 def test_constant_targets_are_predicted_as_they_are(value, exact):
     rows, episode = data()
-    found = regress(with_targets(rows, torch.full((84,), value)), episode, SHORT, 0, exact=exact)
+    constant = np.full(84, value, np.float32)
+    found = regress(rows.inputs, constant, episode, SHORT, 0, exact=exact)
     np.testing.assert_allclose(found.left_out, value, atol=1e-5)
-    np.testing.assert_allclose(found.network(rows.inputs), value, atol=1e-5)
+    np.testing.assert_allclose(predictions(found.layers, rows.inputs), value, atol=1e-5)
     assert max(found.errors) < 1e-10
 
 
@@ -269,17 +358,15 @@ def test_predictions_follow_a_change_of_units(scale, shift):
     at 0: the same network, upside down.
     """
     rows, episode = data()
-    rows = Rows(rows.inputs.double(), 0.4 + 0.2 * rows.targets.double())
+    rows = Rows(rows.inputs, 0.4 + 0.2 * rows.targets.astype(float))
     own = settings(steps=25)
-    one = regress(rows, episode, own, 2, exact=True)
-    other = regress(with_targets(rows, scale * rows.targets + shift), episode, own, 2, exact=True)
+    one = regress(*rows, episode, own, 2, exact=True)
+    other = regress(rows.inputs, scale * rows.targets + shift, episode, own, 2, exact=True)
     assert 0 < one.left_out.min() < one.left_out.max() < 1
     np.testing.assert_allclose(other.left_out, scale * one.left_out + shift, rtol=0, atol=1e-9)
     np.testing.assert_allclose(other.errors, np.square(scale) * np.array(one.errors), rtol=1e-6)
-    inputs = rows.inputs.float()
-    np.testing.assert_allclose(
-        other.network(inputs), scale * one.network(inputs) + shift, rtol=0, atol=ULP
-    )
+    before, after = (predictions(each.layers, rows.inputs) for each in (one, other))
+    np.testing.assert_allclose(after, scale * before + shift, rtol=0, atol=ULP)
 
 
 @pytest.mark.parametrize(("memory", "share"), [(1, 1.0), (2, 10 / 11), (1000, 10 / 11)])
@@ -292,10 +379,10 @@ def test_the_first_update_in_closed_form(memory, share):
     silent for the whole batch has no gradient.)
     """
     rows, episode = data()
-    found = regress(rows, episode, settings(steps=1, memory=memory), 2, exact=True)
-    targets = rows.targets.double().numpy()
+    found = regress(*rows, episode, settings(steps=1, memory=memory), 2, exact=True)
+    targets = rows.targets.astype(float)
     moved = 1e-3 * share * targets.std()
-    last = found.single.layers[-1][0, :, 0].double().numpy()
+    last = found.single[-1][:, 0].astype(float)
     weights = abs(last[:-1])
     assert (weights > 0).mean() > 0.8
     np.testing.assert_allclose(weights[weights > 0], moved, rtol=1e-3)
@@ -308,14 +395,14 @@ def test_the_average_reaches_over_the_memory():
     Targets are 0 or 1 by one feature of inputs that all have the same size, so the sign of every
     gradient of the last layer is the same in each of a few updates.
     """
-    inputs = torch.tensor([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]]).repeat(40, 1)
-    rows = Rows(inputs, (inputs[:, 0] > 0).float())
-    own = settings(steps=30, batch=64, learning_rate=1e-5, memory=2)
-    found = regress(rows, np.zeros(80, int), own, 0, exact=True)
+    inputs = np.tile(np.float32([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]]), (40, 1))
+    targets = (inputs[:, 0] > 0).astype(np.float32)
+    own = settings(steps=30, batch=1000, learning_rate=1e-5, memory=2)
+    found = regress(inputs, targets, np.zeros(80, int), own, 0, exact=True)
     average = 0.0
     for step in range(1, 31):
         average += max(1 / 2, 1 / (1 + step / 10)) * (step - average)
-    walked = found.single.layers[-1][0, :-1, 0].abs().double().numpy() / (1e-5 * 0.5)
+    walked = abs(found.single[-1][:-1, 0].astype(float)) / (1e-5 * 0.5)
     assert np.median(walked) == pytest.approx(average, rel=0.02)
 
 
@@ -330,18 +417,18 @@ def noisy():
 
 def test_it_takes_the_best_look_and_says_what_the_folds_said_there():
     rows, episode, own = noisy()
-    found = regress(rows, episode, own, 0)
+    found = regress(*rows, episode, own, 0)
     assert list(found.checks) == sorted(set(found.checks))
     assert len(found.checks) == len(found.errors)
     assert found.steps == found.checks[int(np.argmin(found.errors))]
-    error = np.mean((found.left_out - rows.targets.double().numpy()) ** 2)
+    error = np.mean((found.left_out - rows.targets.astype(float)) ** 2)
     assert min(found.errors) == pytest.approx(error, rel=1e-6)
 
 
 def test_it_stops_when_nothing_has_improved_while_the_updates_grew_by_a_factor():
     """Looks are geometric: each at the same factor of the one before, down to whole updates."""
     rows, episode, own = noisy()
-    found = regress(rows, episode, own, 0)
+    found = regress(*rows, episode, own, 0)
     gaps = regression._CHECKS - 1
     looks = [300 * regression._FIRST ** (1 - place / gaps) for place in range(gaps + 1)]
     best, least = 0, math.inf
@@ -358,40 +445,40 @@ def test_it_stops_when_nothing_has_improved_while_the_updates_grew_by_a_factor()
 def test_the_networks_are_those_of_the_best_look():
     """A regression that is told to end there ends with the same ones."""
     rows, episode, own = noisy()
-    found = regress(rows, episode, own, 0)
-    ended = regress(rows, episode, dataclasses.replace(own, steps=found.steps), 0)
+    found = regress(*rows, episode, own, 0)
+    ended = regress(*rows, episode, dataclasses.replace(own, steps=found.steps), 0)
     assert ended.steps == ended.checks[-1] == found.steps
-    assert same_networks(found.network, ended.network)
+    assert same_networks(found.layers, ended.layers)
     np.testing.assert_array_equal(found.left_out, ended.left_out)
 
 
 @pytest.mark.parametrize("steps", [1, 2, 20, 300])
-def test_ticks_add_up_to_all_updates_whether_they_were_needed_or_not(steps):
+def test_progress_adds_up_to_all_updates_whether_they_were_needed_or_not(steps):
     rows, episode, own = noisy()
-    ticks = []
-    found = regress(rows, episode, dataclasses.replace(own, steps=steps), 0, tick=ticks.append)
-    assert sum(ticks) == steps
-    assert min(ticks) >= 0
+    advanced = []
+    found = regress(
+        *rows, episode, dataclasses.replace(own, steps=steps), 0, advance=advanced.append
+    )
+    assert sum(advanced) == steps
+    assert min(advanced) >= 0
     assert found.checks[-1] <= steps
 
 
 def test_rows_are_left_as_they_were():
     rows, episode = data()
-    inputs, targets = rows.inputs.clone(), rows.targets.clone()
-    found = regress(rows, episode, SHORT, 0)
-    assert torch.equal(rows.inputs, inputs)
-    assert torch.equal(rows.targets, targets)
-    assert not any(layer.requires_grad for layer in found.network.layers)
+    regress(*rows, episode, SHORT, 0)
+    for found, expected in zip(rows, data()[0], strict=True):
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_an_exact_regression_has_updates_and_mini_batches_of_its_own():
     rows, episode = data()
     one, same, other = (
-        regress(rows, episode, settings(batch=batch, exact_batch=exact), 5, exact=True)
+        regress(*rows, episode, settings(batch=batch, exact_batch=exact), 5, exact=True)
         for batch, exact in ((16, 8), (32, 8), (16, 4))
     )
-    assert same_networks(one.network, same.network)
-    assert not same_networks(one.network, other.network)
+    assert same_networks(one.layers, same.layers)
+    assert not same_networks(one.layers, other.layers)
     short = settings(steps=14, exact_steps=6)
-    assert regress(rows, episode, short, 5, exact=True).checks[-1] == short.updates(True) == 6
-    assert regress(rows, episode, short, 5).checks[-1] > 6
+    assert regress(*rows, episode, short, 5, exact=True).checks[-1] == short.updates(True) == 6
+    assert regress(*rows, episode, short, 5).checks[-1] > 6

@@ -109,12 +109,7 @@ def kl_divergence(posterior: Gaussians, prior: Gaussians) -> float:
 
 
 def draw_predictions(
-    posterior: Gaussians,
-    inputs: NDArray[np.float32],
-    *,
-    passes: int,
-    seed: int,
-    sampling: Sampling,
+    posterior: Gaussians, inputs: NDArray[np.float32], *, passes: int, seed: int, sampling: Sampling
 ) -> NDArray[np.float32]:
     """(passes, rows) clipped predictions.
 

@@ -1,11 +1,21 @@
 """Adam by its fused kernel alone: a torch.optim.Adam imports torch._dynamo, two seconds."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
 __all__ = ["Adam"]
+
+_SETTINGS: dict[str, Any] = {
+    "beta1": 0.9,
+    "beta2": 0.999,
+    "eps": 1e-8,
+    "weight_decay": 0.0,
+    "amsgrad": False,
+    "maximize": False,
+}
 
 
 class Adam:
@@ -27,18 +37,5 @@ class Adam:
             for gradient in gradients:
                 gradient.mul_(scale)
         torch._foreach_add_(self.steps, 1.0)
-        torch._fused_adam_(
-            self.parameters,
-            gradients,
-            self.means,
-            self.squares,
-            [],
-            self.steps,
-            lr=rate,
-            beta1=0.9,
-            beta2=0.999,
-            weight_decay=0.0,
-            eps=1e-8,
-            amsgrad=False,
-            maximize=False,
-        )
+        state = self.means, self.squares, list[Tensor](), self.steps
+        torch._fused_adam_(self.parameters, gradients, *state, lr=rate, **_SETTINGS)

@@ -179,14 +179,8 @@ def load_predictor(path: Path) -> tuple[ReturnPredictor, tuple[Gaussians, ...]]:
     try:
         low, high = arrays["scaling.range"]
         clock = None if header["clock"] is None else Clock(**header["clock"])
-        scaling = Scaling(
-            float(low),
-            float(high),
-            header["range"],
-            arrays["scaling.mean"],
-            arrays["scaling.deviation"],
-            clock,
-        )
+        mean, deviation = arrays["scaling.mean"], arrays["scaling.deviation"]
+        scaling = Scaling(float(low), float(high), header["range"], mean, deviation, clock)
         layers, layer_norm = range(int(header["layers"])), header["layer_norm"]
         if not isinstance(layer_norm, bool):
             raise InputError(f"expected `layer_norm` as true or false, found {layer_norm!r}")

@@ -93,16 +93,16 @@ def regress(
         stop=Event(),
     )
     dealt = _deal(episode, settings.folds, seed)
-    networks = [
-        _Network(task, seen, left_out, child_seed(seed, Stream.REGRESSION, k))
-        for k, (seen, left_out) in enumerate(dealt)
-    ]
     steps = settings.updates(exact)
     looks = np.unique(np.geomspace(steps * _FIRST, steps, _CHECKS).astype(int))
     checks: list[int] = []
     errors: list[float] = []
     done = best = 0
     with threads(1), ThreadPoolExecutor(os.cpu_count()) as pool:
+        networks = [
+            _Network(task, seen, left_out, child_seed(seed, Stream.REGRESSION, k))
+            for k, (seen, left_out) in enumerate(dealt)
+        ]
         try:
             for step in looks[looks > 0].tolist():
                 found = list(pool.map(_Network.fit, networks, repeat(step)))
