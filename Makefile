@@ -34,7 +34,7 @@ check: $(READY)
 # The pages are tested in a real browser; without one those tests are skipped.
 browser:
 	@command -v chromedriver >/dev/null && command -v chromium >/dev/null || \
-		{ [ "$$(id -u)" = 0 ] && apt-get update && apt-get install -y --no-install-recommends chromium chromium-driver libosmesa6; } || \
+		{ [ "$$(id -u)" = 0 ] && apt-get update && apt-get install -y --no-install-recommends chromium chromium-driver; } || \
 		echo "no browser, its tests are skipped: as root, apt-get install chromium chromium-driver"
 
 test: check browser

@@ -106,9 +106,7 @@ def sides_of(first: Any, second: Any, env: Any, rollout: Rollout, other: Rollout
         if given:
             raise InputError(f"expected no `{next(iter(given))}` for recorded episodes")
         return Sides((_recorded(first), _recorded(second)), None)
-    one, two = policy_source(first, env, trust=rollout.trust), policy_source(
-        second, env, trust=other.trust
-    )  # fmt: skip
+    one, two = policy_source(first, env), policy_source(second, env)
     if one.environment.to_json() != two.environment.to_json():
         raise InputError(
             f"expected policies for one environment, found {one.environment.id} for A and "

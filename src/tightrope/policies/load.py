@@ -21,6 +21,7 @@ from tightrope.policies.storage import load_mlp
 
 __all__ = ["load_policy"]
 
+_TORCH = (".pt", ".ts", ".pt2")  # TorchScript, and torch.export
 _KINDS = (
     "a Stable-Baselines3 .zip, tightrope's own .safetensors, a TorchScript .pt, a torch.export "
     ".pt2, an .onnx file, a folder that tightrope train wrote, file.py:name or package.module:name"
@@ -44,7 +45,7 @@ def load_policy(
         normalize: observation statistics of an SB3 zip: a VecNormalize pickle (with `trust`), or
             an .npz (:func:`tightrope.policies.statistics.read_statistics`). False says that a
             policy is to act without those that it was trained with.
-        trust: allow loading what executes code from the file.
+        trust: allow loading what executes code from the file, as programs of torch always do.
         sample: draw actions from the policy's distribution instead of taking its mode.
 
     Raises:
@@ -70,11 +71,18 @@ def load_policy(
     if path.suffix == ".safetensors":
         _require_file(path)
         return load_mlp(path, sample=sample)
-    if path.suffix in (".pt", ".pth", ".ts", ".pt2", ".onnx"):
+    if path.suffix in (*_TORCH, ".onnx"):
         _require_file(path)
+        if path.suffix in _TORCH and not trust:
+            raise InputError(
+                f"expected `trust` with {text!r}, found none: torch runs a {path.suffix} file as a "
+                "program that can read and write your files: pass `trust` if you trust its author, "
+                "or export the policy as .onnx, which needs none"
+            )
         if sample:
             raise InputError(f"expected an SB3 policy for `sample`, found {text!r}")
-        return ProgramPolicy(path.resolve(), path.name, sha256(path), trust=trust)
+        # A link is not resolved: the suffix that was looked at says what loads it.
+        return ProgramPolicy(path.absolute(), path.name, sha256(path))
     module, colon, attribute = text.rpartition(":")
     if colon and module and attribute.isidentifier():
         return _from_module(module, attribute, sample, unscaled)
