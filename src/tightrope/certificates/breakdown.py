@@ -1,8 +1,8 @@
-"""How a bound builds up: what each of its terms adds, so that one sees what to improve.
+"""How a bound builds up: what each of its terms adds.
 
-The terms are switched on one by one, in the order of the fields of :class:`Parts`; each part is
-what the bound grows by. The inversions are not linear, so another order would share the
-same total out a little differently.
+The terms are switched on one after the other, in the order of the fields of :class:`Parts`; a part
+is what the bound grows by. The inversions are not linear, so another order would divide the same
+total slightly differently.
 """
 
 import math
@@ -31,9 +31,9 @@ class Parts:
 
     Attributes:
         empirical: the mean in the sample.
-        spread: what losses that differ cost a bet (P.3); 0 in other bounds.
+        spread: what unequal losses cost a bet (P.3); 0 in other bounds.
         draws: the correction for Monte Carlo draws (C.1), (C.2).
-        confidence: what being sure costs at this number of units, with KL = 0.
+        confidence: what the failure probability costs at this number of units, with KL = 0.
         kl: what the distance of the posterior from its prior costs.
     """
 
@@ -59,12 +59,12 @@ class Parts:
 def breakdown(
     portions: Sequence[Portion], ledger: Sequence[LedgerEntry], kappa: float
 ) -> tuple[Parts, ...]:
-    """The parts of each portion's bound B_t, by the recursion (R.1) that made it.
+    """The parts of each portion's bound B_t, following the recursion (R.1).
 
     Args:
         portions: of a certificate, in one unit.
         ledger: of the same certificate.
-        kappa: weight of the loss before.
+        kappa: weight of the previous loss.
     """
     failure = {entry.statement: entry.failure for entry in ledger}
     found: list[Parts] = []
@@ -100,12 +100,12 @@ def _excess(p: Portion, delta: float, kappa: float) -> Parts:
 
 
 def _steps(empirical: float, spread: float, drawn: float, certain: float, p: Portion) -> Parts:
-    """Differences between the bound with ever more terms switched on."""
+    """Differences between the bound with one more term switched on each time."""
     return Parts(empirical, spread - empirical, drawn - spread, certain - drawn, p.value - certain)
 
 
 def _paid(nats: float, bet: float) -> float:
-    """The risk that a mean of bet losses comes to (P.3), at no cost for confidence and KL."""
+    """The risk that a mean of bet losses amounts to (P.3), without confidence and KL."""
     return min(-math.expm1(-nats) / bet, 1.0)
 
 
