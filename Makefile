@@ -55,6 +55,7 @@ certify: $(READY)
 # Silenced: the notice that Material for MkDocs ends in May 2027. Every other warning is an error.
 docs: $(READY)
 	$(BIN)/python docs/tools/commands.py
+	$(BIN)/python docs/tools/document.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 validity: $(READY)

@@ -168,7 +168,7 @@ class Options:
         Raises:
             InputError: a name is not an option, or a value is outside its set.
         """
-        known = cls.__dataclass_fields__  # type: ignore[attr-defined]
+        known = cls.__dataclass_fields__
         for name in values:
             if name not in known:
                 raise InputError(f"expected options among {', '.join(known)}, found {name!r}")

@@ -31,7 +31,13 @@ BATCH = 10  # episodes until the first look of a search
 
 @dataclass(frozen=True)
 class PropertySettings:
-    """A property of one's own: its name, its direction, and a limit if there is one."""
+    """A property of the user's own.
+
+    Attributes:
+        name: of the property.
+        at_most: whether upper limits are certified; otherwise lower ones.
+        limit: that an episode should keep to; null for none.
+    """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 

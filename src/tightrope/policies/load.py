@@ -1,17 +1,12 @@
 """From what a user names to a policy: the one place that looks at suffixes."""
 
 import inspect
-import sys
-from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Literal
-
-import cloudpickle
 
 from tightrope.errors import InputError, one_line
 from tightrope.files import sha256
-from tightrope.imports import import_module, quiet_registration
+from tightrope.imports import import_file, import_module
 from tightrope.policies.base import Policy
 from tightrope.policies.objects import as_policy
 from tightrope.policies.programs import ProgramPolicy
@@ -106,7 +101,7 @@ def _from_module(
     module: str, attribute: str, sample: bool, normalize: Literal[False] | None
 ) -> Policy:
     try:
-        loaded = _import_file(Path(module)) if module.endswith(".py") else import_module(module)
+        loaded = import_file(Path(module)) if module.endswith(".py") else import_module(module)
         if not hasattr(loaded, attribute):
             raise InputError(f"expected {attribute!r} in {module!r}, found no such name")
         source = getattr(loaded, attribute)
@@ -121,23 +116,6 @@ def _from_module(
     digest = sha256(Path(file)) if file else None
     name = f"{module}:{attribute}"
     return as_policy(source, name=name, digest=digest, sample=sample, normalize=normalize)
-
-
-def _import_file(path: Path) -> ModuleType:
-    _require_file(path)
-    loader = SourceFileLoader(path.stem, str(path))
-    module = ModuleType(path.stem)
-    module.__file__ = str(path)
-    # Dataclasses look their module up; its neighbours should be importable, as for a script.
-    sys.modules[path.stem] = module
-    cloudpickle.register_pickle_by_value(module)  # workers cannot import it by name
-    sys.path.insert(0, str(path.parent.resolve()))
-    try:
-        with quiet_registration():
-            loader.exec_module(module)
-    finally:
-        sys.path.remove(str(path.parent.resolve()))
-    return module
 
 
 def _parameters(function: Any) -> list[inspect.Parameter]:
