@@ -85,25 +85,36 @@ def _mean(
     s: Statement, family: Family, seen: Evidence, scores: Values, delta: float
 ) -> tuple[float, float, float]:
     """A mean with limits of the true one, where episodes have scores in [0, 1]."""
-    limits = [float(scores.mean())]
-    if s.kind == "mean-risk" and s.unit == "episode":
-        limits += [float(bound(scores, delta=delta)) for bound in (betting_lower, betting_upper)]
-    in_units = [family.units(each, seen) for each in limits]
-    found = [raw if rms is None else rms for _, raw, rms in in_units]
-    return (found[0], *found[1:]) if len(found) == 3 else (found[0], -np.inf, np.inf)
+
+    def in_units(mean: float) -> float:
+        _, raw, rms = family.units(mean, seen)
+        return raw if rms is None else rms
+
+    value = in_units(float(scores.mean()))
+    if s.kind != "mean-risk" or s.unit == "step":
+        return value, -np.inf, np.inf
+    low, high = betting_lower(scores, delta=delta), betting_upper(scores, delta=delta)
+    return value, in_units(float(low)), in_units(float(high))
 
 
 def observed_in_test(
-    certificate: "Certificate", seen: Evidence | None
+    certificate: "Certificate", seen: Evidence | None = None
 ) -> tuple[Observation | None, ...]:
     """Every statement on the test episodes; None without any.
 
     The mean risk of a posterior is about random draws: of it there is the test error alone, in the
     unit of the certificate.
+
+    Args:
+        certificate: whose statements are compared.
+        seen: its test episodes, if they are predicted already.
     """
     c = certificate
-    if seen is None:
+    if not c.episodes.test:
         return (None,) * len(c.statements)
+    if seen is None:
+        total = len(c.rollouts)
+        seen = c.evidence(c.rollouts.span(total - c.episodes.test, total))
     families = {family.name: family for family in families_for(c.settings, c.rollouts)}
 
     def compare(s: Statement) -> Observation | None:
