@@ -12,28 +12,22 @@ from typing import TYPE_CHECKING
 from tightrope.imports import on_first_use
 
 if TYPE_CHECKING:
-    from tightrope.certificates import (
-        Certificate,
-        CertifyCallback,
-        Conditions,
-        Rollout,
-        certify,
-        check,
-        load_certificate,
-    )
+    from tightrope.certificates import Certificate, Property, load_certificate
+    from tightrope.certificates.certify import certify
     from tightrope.certificates.verify import verify
-    from tightrope.monitors import Comparison, Monitor, MonitorWrapper
-    from tightrope.monitors.compare import compare
-    from tightrope.rollouts import Episodes, collect, load_episodes
+    from tightrope.comparison.compare import compare
+    from tightrope.deploy import CertifyCallback, Conditions, Monitor, MonitorWrapper
+    from tightrope.deploy.check import check
+    from tightrope.rollouts import Episodes, Rollout, collect, load_episodes
 
 __all__ = [
     "Certificate",
     "CertifyCallback",
-    "Comparison",
     "Conditions",
     "Episodes",
     "Monitor",
     "MonitorWrapper",
+    "Property",
     "Rollout",
     "__version__",
     "certify",
@@ -50,18 +44,18 @@ __version__ = version("tightrope")
 # Loaded on first use, so that `import tightrope` and the command start at once.
 _HOMES = {
     "Certificate": "certificates",
-    "CertifyCallback": "certificates",
-    "Conditions": "certificates",
-    "Rollout": "certificates",
-    "certify": "certificates",
-    "check": "certificates",
+    "Property": "certificates",
     "load_certificate": "certificates",
+    "certify": "certificates.certify",
     "verify": "certificates.verify",
-    "Comparison": "monitors",
-    "compare": "monitors.compare",
-    "Monitor": "monitors",
-    "MonitorWrapper": "monitors",
+    "compare": "comparison.compare",
+    "CertifyCallback": "deploy",
+    "Conditions": "deploy",
+    "Monitor": "deploy",
+    "MonitorWrapper": "deploy",
+    "check": "deploy.check",
     "Episodes": "rollouts",
+    "Rollout": "rollouts",
     "collect": "rollouts",
     "load_episodes": "rollouts",
 }

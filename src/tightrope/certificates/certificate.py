@@ -274,9 +274,12 @@ class Certificate(Record):
         total = len(self.rollouts)
         return self.rollouts.span(fitted, total) if fitted < total else None
 
-    def evidence(self, episodes: Episodes) -> Evidence:
-        """Any episodes with the deterministic predictions along them."""
-        return Evidence.of(self.predictor, episodes, gamma=self.settings.gamma, thin=self.thin)
+    def evidence(self, episodes: Episodes, *, everywhere: bool = True) -> Evidence:
+        """Any episodes with the deterministic predictions along them, or at their pairs alone."""
+        gamma, thin = self.settings.gamma, self.thin
+        return Evidence.of(
+            self.predictor, episodes, gamma=gamma, thin=thin, everywhere=everywhere
+        )
 
     def plot(self, axes: Sequence[Any] | None = None) -> Any:
         """Draw predictions along one episode, and the RMS error of every episode.

@@ -57,9 +57,10 @@ def draw_certificate(certificate: "Certificate", axes: Sequence[Any]) -> None:
     left, right = axes
     c = certificate
     first = c.episodes.pilot + c.episodes.validation
-    groups = {"bound": c.evidence(c.calibration)}
+    groups = {"bound": c.evidence(c.calibration, everywhere=False)}
     if c.episodes.test:
-        groups["test"] = c.evidence(c.rollouts.span(first, c.episodes.total))
+        episodes = c.rollouts.span(first, c.episodes.total)
+        groups["test"] = c.evidence(episodes, everywhere=False)
     shown = list(groups.values())[-1]  # test episodes where there are any
     last = shown.pairs.episode == shown.pairs.episodes - 1
     pairs = shown.pairs

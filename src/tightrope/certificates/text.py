@@ -1,10 +1,11 @@
 """The certificate in plain words: a summary that fits a screen, and everything."""
 
 import math
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from tightrope.certificates.assumptions import SOURCES
 from tightrope.certificates.evidence import every
@@ -16,15 +17,22 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Row",
+    "comparison",
+    "context",
     "details",
+    "footnote",
     "headline",
     "joint_sentence",
     "limit_text",
+    "made_from",
+    "origin",
     "outcome_sentence",
     "percent",
+    "printable",
     "rounded",
     "rows_of",
     "sentence",
+    "subject_names",
     "summary",
     "title",
 ]
@@ -69,10 +77,7 @@ def summary(record: "Record") -> str:
     else:
         lines.append("")
     lines += _table([row for row in rows_of(c) if row.shown])
-    if any(row.marked for row in rows_of(c)):
-        dependent = f"; these are not (p = {c.checks.dependence:.3g}): do not rely on it"
-        lines.append(f"* needs independent steps{dependent if c.checks.dependent else ''}.")
-    lines += [_context(c), _origin(c)]
+    lines += [*filter(None, [footnote(c)]), context(c), origin(c)]
     return "\n".join(lines)
 
 
@@ -92,7 +97,10 @@ def details(record: "Record") -> str:
             f"    confidence {percent(s.confidence)} alone, {joint}; assumes {s.assumes}; n = "
             f"{s.n:,}{note}"
         )
-    lines += ["", *_made_from(c), "", *_comparison(c), "", "How the bound builds up"]
+    lines += ["", "Made from", *(f"  {name:<11} {value}" for name, value in made_from(c))]
+    lines += ["", f"Comparison, unit {c.unit} (enters no bound), RMS"]
+    lines += [f"  {name:<20} {value}" for name, value in comparison(c)]
+    lines += ["", "How the bound builds up"]
     lines.append("  step  episodes        n        KL      loss  kind         value     bound")
     for t, p in enumerate(c.portions, start=1):
         lines.append(
@@ -110,10 +118,16 @@ def details(record: "Record") -> str:
 
 def title(record: "Record") -> str:
     """Who and what was certified."""
-    subject = record.subject
-    what = subject.get("policy", {}).get("name") or subject.get("log") or "the recorded policy"
-    where = subject.get("environment", {}).get("id", "an unnamed environment")
-    return _printable(f"Risk certificate for {what} in {where}")
+    what, where = subject_names(record)
+    what, where = what or "the recorded policy", where or "an unnamed environment"
+    return printable(f"Risk certificate for {what} in {where}")
+
+
+def subject_names(record: "Record") -> tuple[str, str]:
+    """The policy, or the log, and the environment; empty where a document names none."""
+    policy, environment = (_part(record, name) for name in ("policy", "environment"))
+    what = policy.get("name") or record.subject.get("log") or ""
+    return str(what), str(environment.get("id") or "")
 
 
 def outcome_sentence(record: "Record") -> str:
@@ -132,7 +146,7 @@ def outcome_sentence(record: "Record") -> str:
         )
     for target, words in (
         ("success", "at least {} of them succeed"),
-        ("low-return", "at most {} return less than the threshold"),
+        ("low-return", f"at most {{}} return less than {record.settings.fail_below or 0.0:g}"),
         ("early-termination", "at most {} terminate early"),
     ):
         if target in events:
@@ -246,6 +260,93 @@ def percent(probability: float, direction: Direction = "down") -> str:
     return f"{found:g} %"
 
 
+def footnote(record: "Record") -> str:
+    """What the asterisk of a row means; empty where no row has one."""
+    if not any(row.marked for row in rows_of(record)):
+        return ""
+    checks = record.checks
+    dependent = f"; these are not (p = {checks.dependence:.3g}): do not rely on it"
+    return f"* needs independent steps{dependent if checks.dependent else ''}."
+
+
+def context(record: "Record") -> str:
+    """What the errors compare with, how many episodes were cut, discount and seed."""
+    c = record
+    constant = min(c.constant_error, c.per_step_error) ** 0.5 * c.width
+    name = "A constant prediction" if c.constant_error <= c.per_step_error else "The mean of a step"
+    cut = "" if not c.truncated_episodes else (
+        f" {c.truncated_episodes:,} of {c.episodes.calibration:,} calibration episodes were cut by "
+        "the time limit."
+    )  # fmt: skip
+    return (
+        f"{name} is off by {rounded(constant, 'nearest')}.{cut} Discount {c.settings.gamma:g}, "
+        f"seed {c.settings.seed}."
+    )
+
+
+def origin(record: "Record") -> str:
+    """How many episodes it was made from, and whether PAC-Bayes is in it."""
+    c, n = record, record.episodes
+    if c.pac_bayes:
+        return (
+            f"PAC-Bayes bound, scheme {c.scheme}, preset {c.preset}, on {n.validation:,} "
+            "validation episodes."
+        )
+    return (
+        f"Fitted to {n.fit:,} episodes, calibrated on {n.calibration:,} others: hold-out bounds, "
+        "no PAC-Bayes."
+    )
+
+
+def made_from(record: "Record") -> list[tuple[str, str]]:
+    """Scheme, episodes, steps and returns, each by its name."""
+    c = record
+    clock = f"clock to {c.time_limit:,} steps" if c.time_limit is not None else "no clock"
+    low, high = c.return_range.low, c.return_range.high
+    n = c.episodes
+    bound = "PAC-Bayes" if c.pac_bayes else "no PAC-Bayes: hold-out bounds"
+    found = [("scheme", f"{c.scheme} ({bound}), preset {c.preset}, unit {c.unit}, {clock}")]
+    normalised = _part(c, "policy").get("normalization")
+    if normalised is not None:
+        how = "not normalised" if normalised == "none" else f"normalised by {normalised}"
+        found.append(("observations", printable(how)))
+    return [
+        *found,
+        (
+            "episodes",
+            f"{n.pilot:,} pilot, {n.fit:,} to fit, {n.calibration:,} to calibrate, {n.test:,} "
+            f"test; seed {c.settings.seed}",
+        ),
+        (
+            "steps",
+            f"{c.steps:,} after thinning by {c.thin}; on the loss they carry as much information "
+            f"as {c.effective_n:,.0f} independent ones",
+        ),
+        (
+            "returns",
+            f"clipped to [{low:.4g}, {high:.4g}] in mean risks, from "
+            f"{SOURCES[c.return_range.source]}; {c.clipped_share:.2%} lie outside",
+        ),
+    ]
+
+
+def comparison(record: "Record") -> list[tuple[str, str]]:
+    """The bound and errors that enter no bound, as RMS errors in return units."""
+    c = record
+    rows = [("bound", c.bound), ("train error", c.train_error), ("test error", c.test_error)]
+    rows += [("constant prediction", c.constant_error), ("mean of each step", c.per_step_error)]
+    return [
+        (name, rounded(value**0.5 * c.width, "up" if name == "bound" else "nearest"))
+        for name, value in rows
+        if value is not None
+    ]
+
+
+def printable(text: str) -> str:
+    """Control characters in a stranger's names, escaped."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
 _IN_ROWS = ("holds", "dependent", "steps")  # said beside the rows that they concern
 
 
@@ -272,11 +373,9 @@ def _label(c: "Record", s: Statement) -> str:
     if s.kind == "monitor":
         return f"alarm of the monitor, {share}"
     if s.kind == "failure":
-        return s.quantity.removeprefix("probability that an episode").removeprefix(
-            "probability that the "
-        ).strip()  # fmt: skip
+        return re.sub(r"^probability that (an episode('s)? |the )?", "", s.quantity)
     label = s.quantity.removeprefix("probability that ")
-    return _printable(f"{label}, {share}" if share else label)
+    return printable(f"{label}, {share}" if share else label)
 
 
 def _with_headings(rows: list[Row]) -> Iterator[Row]:
@@ -317,70 +416,11 @@ def _warning(c: "Record", status: "Status") -> str:
     return f"{status.word}{values.get(status.key, '')}: {status.meaning}"
 
 
-def _context(c: "Record") -> str:
-    constant = min(c.constant_error, c.per_step_error) ** 0.5 * c.width
-    name = "A constant prediction" if c.constant_error <= c.per_step_error else "The mean of a step"
-    cut = "" if not c.truncated_episodes else (
-        f" {c.truncated_episodes:,} of {c.episodes.calibration:,} calibration episodes were cut by "
-        "the time limit."
-    )  # fmt: skip
-    return (
-        f"{name} is off by {rounded(constant, 'nearest')}.{cut} Discount {c.settings.gamma:g}, "
-        f"seed {c.settings.seed}."
-    )
-
-
-def _origin(c: "Record") -> str:
-    n = c.episodes
-    if c.pac_bayes:
-        return (
-            f"PAC-Bayes bound, scheme {c.scheme}, preset {c.preset}, on {n.validation:,} "
-            "validation episodes."
-        )
-    return (
-        f"Fitted to {n.fit:,} episodes, calibrated on {n.calibration:,} others: hold-out bounds, "
-        "no PAC-Bayes."
-    )
-
-
-def _made_from(c: "Record") -> list[str]:
-    clock = f"clock to {c.time_limit:,} steps" if c.time_limit is not None else "no clock"
-    low, high = c.return_range.low, c.return_range.high
-    n = c.episodes
-    normalised = c.subject.get("policy", {}).get("normalization")
-    known = "observations not normalised" if normalised == "none" else (
-        f"observations normalised by {normalised}"
-    )  # fmt: skip
-    policy = [] if normalised is None else [_printable(f"  policy     {known}")]
-    bound = "PAC-Bayes" if c.pac_bayes else "no PAC-Bayes: hold-out bounds"
-    return [
-        "Made from",
-        f"  scheme     {c.scheme} ({bound}), preset {c.preset}, unit {c.unit}, {clock}",
-        *policy,
-        f"  episodes   {n.pilot} pilot, {n.fit} to fit, {n.calibration} to calibrate, {n.test} "
-        f"test; seed {c.settings.seed}",
-        f"  steps      {c.steps:,} after thinning by {c.thin}; on the loss they carry as much "
-        f"information as {c.effective_n:,.0f} independent ones",
-        f"  returns    clipped to [{low:.4g}, {high:.4g}] in mean risks, from "
-        f"{SOURCES[c.return_range.source]}; {c.clipped_share:.2%} lie outside",
-    ]
-
-
-def _comparison(c: "Record") -> list[str]:
-    lines = [f"Comparison, unit {c.unit} (enters no bound), RMS"]
-    rows = [("bound", c.bound), ("train error", c.train_error), ("test error", c.test_error)]
-    rows += [("constant prediction", c.constant_error), ("mean of each step", c.per_step_error)]
-    for name, value in rows:
-        if value is not None:
-            way: Direction = "up" if name == "bound" else "nearest"
-            lines.append(f"  {name:<20} {rounded(value**0.5 * c.width, way)}")
-    return lines
+def _part(record: "Record", name: str) -> Mapping[str, Any]:
+    """A part of the metadata; nothing where a document has no such part."""
+    found = record.subject.get(name)
+    return found if isinstance(found, Mapping) else {}
 
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-def _printable(text: str) -> str:
-    """Control characters in a stranger's names, escaped."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

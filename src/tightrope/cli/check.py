@@ -1,5 +1,6 @@
-"""tightrope check: a gate for machines, on what a certificate states."""
+"""tightrope check: a certificate against conditions, for machines."""
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -7,7 +8,7 @@ from typing import Annotated
 import tyro
 from tyro.conf import Positional
 
-from tightrope.certificates.gate import Conditions
+from tightrope.deploy.check import Conditions
 
 __all__ = ["Check"]
 
@@ -20,7 +21,7 @@ class Check:
     certificate: Annotated[Positional[Path], tyro.conf.arg(metavar="CERT")]
     """Folder that certify wrote, or its certificate.json."""
     conditions: Conditions = field(default_factory=Conditions)
-    """What must be stated; at least one of the first five."""
+    """What must be stated; at least one of the first six."""
     json: bool = False
     """Print the outcome as JSON on standard output, and nothing else there."""
 
@@ -28,13 +29,12 @@ class Check:
         """A line for each condition."""
         import json
 
-        from tightrope.certificates.gate import check
+        from tightrope.deploy.check import check
 
-        gate = check(self.certificate, self.conditions)
+        report = check(self.certificate, self.conditions)
         if self.json:
-            print(json.dumps(gate.to_json(), indent=1, allow_nan=False))
+            print(json.dumps(report.to_json(), indent=1, allow_nan=False))
         else:
-            for outcome in gate.outcomes:
-                print(outcome)
-            print(f"no number was recomputed: tightrope verify {self.certificate} does that")
-        return 0 if gate.open else 1
+            print(re.sub("`([a-z_]+)`", lambda name: f"--{name[1].replace('_', '-')}", str(report)))
+            print(f"No number was recomputed: tightrope verify {self.certificate} does that.")
+        return 0 if report.passed else 1

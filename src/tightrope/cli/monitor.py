@@ -3,7 +3,7 @@
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import tyro
 from tyro.conf import Positional
@@ -17,7 +17,7 @@ __all__ = ["Monitor"]
 @tyro.conf.configure(tyro.conf.FlagCreatePairsOff)
 @dataclass(frozen=True)
 class Monitor:
-    """Run a policy with the monitor of a certificate watching; shows its trace."""
+    """Run a policy with the monitor of a certificate watching; a line for each episode."""
 
     certificate: Annotated[Positional[Path], tyro.conf.arg(metavar="CERT")]
     """Folder that certify wrote, or a file that Monitor.save wrote."""
@@ -27,8 +27,6 @@ class Monitor:
     """Id of the environment to run it in; by default the one that was certified."""
     episodes: int = 5
     """How many episodes."""
-    every: int = 100
-    """Steps from one line of the trace to the next, where there is no terminal."""
     seed: Seed = "fresh"
     """Root of the episodes' seeds."""
     normalize: Literal["none"] | Path = "none"
@@ -44,31 +42,33 @@ class Monitor:
 
     def run(self) -> int:
         """Watch, and show what the monitor says."""
-        from rich.console import Console
+        from tightrope.deploy.monitor import Monitor as Watching
+        from tightrope.deploy.monitor import check_destination
+        from tightrope.deploy.watch import MonitoredEpisode, summary, watch
 
-        from tightrope.monitors.monitor import Monitor as Watching
-        from tightrope.monitors.monitor import check_destination
-        from tightrope.monitors.screen import Screen
-        from tightrope.monitors.watching import summary, watch
-
-        if self.every < 1:
-            raise InputError(f"`every` must be at least 1, found {self.every}")
         if self.no_normalize and self.normalize != "none":
             raise InputError("expected `normalize` or `no_normalize`, found both")
         if self.save != "none":
             check_destination(self.save)
         given = None if self.normalize == "none" else self.normalize
+        out = sys.stdout  # what environments print goes elsewhere meanwhile
+
+        def show(episode: MonitoredEpisode) -> None:
+            print(episode, file=out, flush=True)
+
         watching = Watching(self.certificate)
-        arguments: dict[str, Any] = {
-            "episodes": self.episodes,
-            "seed": self.seed,
-            "normalize": False if self.no_normalize else given,
-            "trust": self.trust,
-            "sample": self.sample,
-        }
-        with Screen(Console(file=sys.stdout), self.every) as screen:
-            found = watch(watching, self.policy, self.env or None, show=screen, **arguments)
-        print(summary(watching, found))
+        episodes = watch(
+            watching,
+            self.policy,
+            self.env or None,
+            episodes=self.episodes,
+            seed=self.seed,
+            normalize=False if self.no_normalize else given,
+            trust=self.trust,
+            sample=self.sample,
+            show=show,
+        )
+        print(summary(watching, episodes))
         if self.save != "none":
             watching.save(self.save)
             print(f"written: {self.save}")

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 import tyro
 from tyro.conf import Positional
 
-from tightrope.certificates.request import Rollout
 from tightrope.errors import InputError
+from tightrope.rollouts.collect import Rollout
 
 __all__ = ["Verify"]
 
@@ -20,11 +20,6 @@ class Verify:
 
     folder: Annotated[Positional[Path], tyro.conf.arg(metavar="DIR")]
     """Folder that certify wrote."""
-    commitment: Annotated[str, tyro.conf.arg(metavar="DIGEST-OR-FILE", help_behavior_hint="")] = ""
-    """What was held before the episodes existed: the digest that certify --commit printed, or the
-    file that it wrote."""
-    verify_key: Literal["none"] | Path = "none"
-    """Public Ed25519 key, a PEM file, of whoever must have signed the certificate."""
     replay: int = 0
     """Run so many of its episodes, drawn at random, again with the policy."""
     policy: Annotated[str, tyro.conf.arg(metavar="POLICY", help_behavior_hint="")] = ""
@@ -53,20 +48,15 @@ class Verify:
         )
         if not self.replay and (self.env or loading != Rollout()):
             raise InputError("expected `replay` with `env`, `normalize` and `trust`, found none")
-        key = None if self.verify_key == "none" else self.verify_key
-        problems = verify(self.folder, commitment=self.commitment or None, key=key)
+        problems = verify(self.folder)
         replayed: list[str] = []
         if self.replay and not problems:
-            from tightrope.certificates.replay import replay
+            from tightrope.deploy.replay import replay
 
-            again, problems = replay(
-                self.folder,
-                self.policy,
-                self.env or None,
-                episodes=self.replay,
-                rollout=loading,
+            episodes, problems = replay(
+                self.folder, self.policy, self.env or None, episodes=self.replay, rollout=loading
             )
-            replayed = [str(one) for one in again]
+            replayed = [str(one) for one in episodes]
         if self.json:
             outcome = {"verified": not problems, "problems": problems}
             outcome |= {"replayed": replayed} if self.replay else {}
@@ -79,13 +69,8 @@ class Verify:
             print(f"NOT verified: {count} in {self.folder}")
             return 1
         print(f"verified: every number in {self.folder} follows from its files")
-        for given, words in (
-            (self.commitment, "it is what was committed to"),
-            (key, f"it is signed by the owner of {key}"),
-            (replayed, f"{len(replayed)} of its episodes are those of {self.policy}"),
-        ):
-            if given:
-                print(f"verified: {words}")
+        if replayed:
+            print(f"verified: {len(replayed)} of its episodes are those of {self.policy}")
         if (self.folder / "report.html").exists():
-            print("report.html was not looked at; tightrope report draws it anew")
+            print("report.html was not looked at; tightrope report draws it again")
         return 0

@@ -1,8 +1,4 @@
-"""A certificate's policy in use: the monitor and what it watches, and comparing two policies.
-
-Names are loaded on first use: a monitor itself needs numpy alone. (`compare` is a module here; the
-function of this name is in it.)
-"""
+"""Comparing two policies. (`compare` is a module here; the function of this name is in it.)"""
 
 from typing import TYPE_CHECKING
 
@@ -11,19 +7,8 @@ from tightrope.imports import on_first_use
 if TYPE_CHECKING:
     from tightrope.monitors.answers import Answer
     from tightrope.monitors.compare import Comparison
-    from tightrope.monitors.monitor import Monitor, Status
-    from tightrope.monitors.watching import Watched, watch
-    from tightrope.monitors.wrapper import MonitorWrapper
 
-_HOMES = {
-    "Answer": "answers",
-    "Comparison": "compare",
-    "Monitor": "monitor",
-    "MonitorWrapper": "wrapper",
-    "Status": "monitor",
-    "Watched": "watching",
-    "watch": "watching",
-}
-__all__ = ["Answer", "Comparison", "Monitor", "MonitorWrapper", "Status", "Watched", "watch"]
+_HOMES = {"Answer": "answers", "Comparison": "compare"}
+__all__ = ["Answer", "Comparison"]
 
 __getattr__ = on_first_use(__name__, _HOMES)

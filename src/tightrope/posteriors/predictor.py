@@ -1,6 +1,7 @@
 """The return predictor in plain numpy, for calibration, pages and monitors; its file."""
 
-from collections.abc import Iterator, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,9 +21,12 @@ if TYPE_CHECKING:
 __all__ = [
     "Prediction",
     "ReturnPredictor",
+    "damaged",
     "load_predictor",
+    "pack",
     "posterior_predictor",
     "save_predictor",
+    "unpack",
 ]
 
 FORMAT = "tightrope.predictor/3"
@@ -146,27 +150,14 @@ def save_predictor(
         predictor: that of the last posterior where there are any.
         posteriors: the first prior, then one posterior per fit; none for a regression.
     """
-    scaling, clock = predictor.scaling, predictor.scaling.clock
-    arrays: dict[str, Any] = {
-        "scaling.range": np.array([scaling.low, scaling.high]),
-        "scaling.mean": scaling.mean,
-        "scaling.deviation": scaling.deviation,
-    }
+    arrays, header = pack(predictor)
+    if posteriors:  # the layers are the last posterior's means
+        arrays = {name: each for name, each in arrays.items() if not name.startswith("network.")}
     for t, gaussians in enumerate(posteriors):
         for layer, mean in enumerate(gaussians.means):
             arrays[f"{t}.{layer}.mean"] = mean
             arrays[f"{t}.{layer}.log_variance"] = gaussians.log_variances[layer]
-    if not posteriors:  # otherwise the layers are the last posterior's means
-        arrays |= {f"network.{index}": layer for index, layer in enumerate(predictor.layers)}
-    header = {
-        "format": FORMAT,
-        "range": scaling.source,
-        "gaussians": len(posteriors),
-        "layers": len(predictor.layers),
-        "layer_norm": predictor.layer_norm,
-        "clock": None if clock is None else {"limit": clock.limit, "gamma": clock.gamma},
-    }
-    save_tensors(path, arrays, header)
+    save_tensors(path, arrays, {**header, "format": FORMAT, "gaussians": len(posteriors)})
 
 
 def load_predictor(path: Path) -> tuple[ReturnPredictor, tuple[Gaussians, ...]]:
@@ -176,33 +167,65 @@ def load_predictor(path: Path) -> tuple[ReturnPredictor, tuple[Gaussians, ...]]:
         InputError: there is no such file, or it is damaged.
     """
     arrays, header = load_tensors(path, FORMAT)
-    try:
-        low, high = arrays["scaling.range"]
-        clock = None if header["clock"] is None else Clock(**header["clock"])
-        mean, deviation = arrays["scaling.mean"], arrays["scaling.deviation"]
-        scaling = Scaling(float(low), float(high), header["range"], mean, deviation, clock)
-        layers, layer_norm = range(int(header["layers"])), header["layer_norm"]
-        if not isinstance(layer_norm, bool):
-            raise InputError(f"expected `layer_norm` as true or false, found {layer_norm!r}")
-        if header["gaussians"] == 0:
-            network = tuple(arrays[f"network.{i}"] for i in layers)
-            return ReturnPredictor(network, scaling, layer_norm), ()
+    with damaged(path, "predictor"):
+        layers, count = range(int(header["layers"])), int(header["gaussians"])
+        if count:
+            last = f"{count - 1}.{{}}.mean"
+            arrays |= {f"network.{i}": arrays[last.format(i)][None] for i in layers}
+        predictor = unpack(arrays, header)
         posteriors = tuple(
             Gaussians(
                 tuple(arrays[f"{t}.{i}.mean"] for i in layers),
                 tuple(arrays[f"{t}.{i}.log_variance"] for i in layers),
-                layer_norm,
+                predictor.layer_norm,
             )
-            for t in range(int(header["gaussians"]))
+            for t in range(count)
         )
         for values in (part for one in posteriors for part in (one.means, one.log_variances)):
-            _require_layers([value[None] for value in values], scaling)
+            _require_layers([value[None] for value in values], predictor.scaling)
             if [v.shape for v in values] != [v.shape for v in posteriors[0].means]:
                 raise InputError("expected Gaussians of one shape, found several")
-        return posterior_predictor(posteriors[-1], scaling), posteriors
+        return predictor, posteriors
+
+
+def pack(predictor: ReturnPredictor) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """The arrays of a predictor, and what the header of their file must say."""
+    scaling, clock = predictor.scaling, predictor.scaling.clock
+    arrays: dict[str, NDArray[Any]] = {
+        "scaling.range": np.array([scaling.low, scaling.high]),
+        "scaling.mean": scaling.mean,
+        "scaling.deviation": scaling.deviation,
+    }
+    arrays |= {f"network.{index}": layer for index, layer in enumerate(predictor.layers)}
+    return arrays, {
+        "range": scaling.source,
+        "layers": len(predictor.layers),
+        "layer_norm": predictor.layer_norm,
+        "clock": None if clock is None else {"limit": clock.limit, "gamma": clock.gamma},
+    }
+
+
+def unpack(arrays: Mapping[str, NDArray[Any]], header: Mapping[str, Any]) -> ReturnPredictor:
+    """The predictor in what :func:`pack` returned; call it inside of :func:`damaged`."""
+    low, high = arrays["scaling.range"]
+    clock = None if header["clock"] is None else Clock(**header["clock"])
+    mean, deviation = arrays["scaling.mean"], arrays["scaling.deviation"]
+    scaling = Scaling(float(low), float(high), header["range"], mean, deviation, clock)
+    layer_norm = header["layer_norm"]
+    if not isinstance(layer_norm, bool):
+        raise InputError(f"expected `layer_norm` as true or false, found {layer_norm!r}")
+    layers = tuple(arrays[f"network.{index}"] for index in range(int(header["layers"])))
+    return ReturnPredictor(layers, scaling, layer_norm)
+
+
+@contextlib.contextmanager
+def damaged(path: Path, what: str) -> Iterator[None]:
+    """Say in one line that a file is damaged, whatever its contents make of the reading."""
+    try:
+        yield
     except (LookupError, TypeError, ValueError, RuntimeError) as error:
-        what = f"no {error}" if isinstance(error, KeyError) else one_line(error)
-        raise InputError(f"{str(path)!r} is damaged or no predictor: {what}") from None
+        reason = f"no {error}" if isinstance(error, KeyError) else one_line(error)
+        raise InputError(f"{str(path)!r} is damaged or no {what}: {reason}") from None
 
 
 def _require_layers(layers: Sequence[NDArray[Any]], scaling: Scaling) -> None:

@@ -1,150 +1,88 @@
 """What a page says of each statement, of who was certified, and of how to repeat it."""
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
 from tightrope.certificates import Certificate, Options, Statement
-from tightrope.certificates.assumptions import INDEPENDENT_STEPS
-from tightrope.certificates.trial import Tried
-from tightrope.certificates.words import outward, percent, sentence, up
-from tightrope.reports.charts import number
+from tightrope.certificates.certificate import Record
+from tightrope.certificates.observed import Observation
+from tightrope.certificates.statements.base import INDEPENDENT_STEPS
+from tightrope.certificates.status import STATUSES, Status
+from tightrope.certificates.text import Row, made_from, sentence, subject_names
 
-__all__ = ["Card", "card", "command", "facts", "flat", "lead"]
+__all__ = ["Card", "card", "command", "facts", "flat", "groups", "overall", "typeset"]
 
-_SUBJECTS = {
-    "tolerance": "Error of an episode",
-    "band": "Error along an episode",
-    "monitor": "Alarm of the monitor",
-    "mean-risk": "Mean error",
-    "return": "Return",
-    "failure": "Failure",
-}
-_ALIKE = (
-    "New episodes that are not like these: another policy, environment, version, range of starts, "
-    "or a drift over time. A policy or option chosen after looking at these episodes."
-)
-_BREAKS = {
-    "mean-risk": "Returns outside the return range count as its ends",
-    "failure": "The event is counted as recorded; what was not recorded is not covered.",
-}
+_BESIDE_ROWS = ("dependent",)  # said beside the rows that it concerns, and not of all
 
 
 @dataclass(frozen=True)
 class Card:
-    """A statement as a page shows it."""
+    """A statement as a page shows it.
 
-    subject: str
-    title: str
-    sign: str  # ≤ or ≥
-    value: str
-    unit: str
-    about: str
-    estimate: str
-    shown: float | None  # in per cent: how much of the promised number the sample shows
+    Attributes:
+        row: the same as a line of the summary.
+        statement: what is certified.
+        sentence: the same in words.
+        marks: what speaks against it.
+        shown: in per cent: how much of the certified number the sample shows.
+        breaks: what would break it, beside what breaks all.
+        observation: on test episodes; None without any.
+        headline: whether it is the statement on the predictor to read first.
+    """
+
+    row: Row
+    statement: Statement
     sentence: str
-    assumes: str
-    breaks: tuple[str, ...]
-    confidence: str
-    joint: str
-    n: str
-    note: str
-    tried: str
-    verdict: str
+    marks: tuple[Status, ...]
+    shown: float | None
+    breaks: str
+    observation: Observation | None
     headline: bool
 
 
-def card(c: Certificate, index: int, tried: Tried | None) -> Card:
-    """The statement of that index."""
-    s = c.statements[index]
+def card(c: Certificate, row: Row, observation: Observation | None) -> Card:
+    """The statement of a row."""
+    s = c.statements[row.index]
+    concerned = {"dependent": row.marked, "clipped": s.kind == "mean-risk"}
     return Card(
-        subject=_subject(s),
-        title=_title(s),
-        sign="≤" if s.direction == "at-most" else "≥",
-        value=outward(s).replace("-", "\N{MINUS SIGN}"),
-        unit=_unit(s),
-        about=_about(s),
-        estimate=number(s.estimate),
-        shown=_ratio(s),
+        row=row,
+        statement=s,
         sentence=sentence(s),
-        assumes=s.assumes,
-        breaks=tuple(_breaks(c, s)),
-        confidence=percent(s.confidence),
-        joint=percent(s.joint_confidence),
-        n=f"{s.n:,}",
-        note=s.note,
-        tried=_tried(s, tried),
-        verdict="" if tried is None else tried.verdict,
-        headline=index == c.headline,
+        marks=tuple(each for each in c.statuses if concerned.get(each.key)),
+        shown=_ratio(s),
+        breaks=_breaks(c, s),
+        observation=observation,
+        headline=row.index == c.headline,
     )
 
 
-def lead(c: Certificate, tried: Tried | None) -> list[str]:
-    """What the headline's number is to be compared with."""
-    first = c.statements[c.headline]
-    said = []
-    if first.kind in ("tolerance", "band", "mean-risk"):
-        value = first.value_raw if first.rms_raw is None else first.rms_raw
-        low, high = c.return_range.low, c.return_range.high
-        said.append(
-            f"Returns lie in a range {number(c.width)} wide ({number(low)} to {number(high)}): the "
-            f"number above is {100 * value / c.width:.3g} % of it."
-        )
-        plain = min(c.constant_error, c.per_step_error) ** 0.5 * c.width
-        name = "one constant" if c.constant_error <= c.per_step_error else "the mean of each step"
-        said.append(f"Always predicting {name} would have an RMS error of {number(plain)}.")
-    if c.test_error is not None:
-        rms = number(c.test_error**0.5 * c.width)
-        said.append(f"On {c.episodes.test:,} test episodes the RMS error was {rms}.")
-    if tried is not None and tried.count is not None:
-        said.append(f"Of {tried.n:,} test episodes, {tried.count:,} kept this promise.")
-    if c.checks.dependent:
-        said.append(
-            "Steps of one episode have losses that are alike: do not rely on what assumes "
-            "independent steps."
-        )
-    return said
+def groups(cards: list[Card]) -> list[tuple[str, list[Card]]]:
+    """Cards by the heading that their rows stand under, in order."""
+    found: dict[str, list[Card]] = {}
+    for each in cards:
+        found.setdefault(each.row.group, []).append(each)
+    return list(found.items())
+
+
+def overall(record: Record) -> list[Status]:
+    """What to know before relying on a whole certificate, the worst first; never empty."""
+    return [s for s in record.statuses if s.key not in _BESIDE_ROWS] or [STATUSES[-1]]
 
 
 def facts(c: Certificate) -> list[tuple[str, str]]:
     """Who and what was certified, and from how much."""
-    policy, environment = c.subject.get("policy", {}), c.subject.get("environment", {})
-    n, clock = c.episodes, c.time_limit
-    found = []
-    if policy:
-        found.append(("Policy", str(policy.get("name") or "unnamed")))
-    else:
-        found.append(("Recorded episodes", str(c.subject.get("log") or "of an unnamed log")))
-    if policy.get("digest"):
-        found.append(("SHA-256 of the policy", str(policy["digest"])))
-    if policy.get("actions"):
-        found.append(("Actions", str(policy["actions"])))
-    if policy.get("normalization") not in (None, "none"):
-        found.append(("Observations", f"normalised by {policy['normalization']}"))
-    found.append(("Environment", str(environment.get("id") or "unnamed")))
+    policy = c.subject.get("policy", {})
+    what, where = subject_names(c)
+    found = [("policy" if policy else "log", what or "unnamed"), ("environment", where or "unnamed")]
     found += [
-        (
-            "Episodes",
-            f"{n.validation:,} validation ({n.free:,} of them only to fit), {n.test:,} test, "
-            f"{n.pilot:,} pilot",
-        ),
-        ("Cut by a time limit", f"{c.truncated_episodes:,} of {n.validation:,} validation"),
-        ("Scheme", f"{c.scheme}, preset {c.preset}, unit {c.unit}"),
-        ("Discount factor", f"{c.options.gamma:g}"),
-        ("Clock of the predictor", "none" if clock is None else f"to {clock:,} steps"),
-        ("Steps", f"1 in {c.thin}, {c.steps:,} of validation in all"),
-        (
-            "Return range",
-            f"{number(c.return_range.low)} to {number(c.return_range.high)}, from "
-            f"{c.return_range.source}; {100 * c.clipped_share:.3g} % of returns outside",
-        ),
-        ("Seed", str(c.options.seed)),
+        (name, str(policy[key]))
+        for key, name in (("digest", "SHA-256 of the policy"), ("actions", "actions"))
+        if policy.get(key)
     ]
-    late = [str(t) for t, fit in enumerate(c.fits, start=1) if not fit.converged]
-    if late:
-        found.append(("Not converged", f"fit {', '.join(late)} (the statements hold all the same)"))
-    return found
+    return found + made_from(c)
 
 
 def command(c: Certificate) -> str:
@@ -152,15 +90,20 @@ def command(c: Certificate) -> str:
     policy = c.subject.get("policy")
     words = ["tightrope", "certify", "POLICY" if policy else "LOG"]
     if policy:
-        words += ["--env", str(c.subject.get("environment", {}).get("id", "ID"))]
+        words += ["--env", subject_names(c)[1] or "ID"]
         words += ["--sample"] if policy.get("actions") == "sampled" else []
-    default = Options()
+    asked, default = c.options.seeded(c.settings.seed), Options()
     for entry in fields(Options):
-        value = getattr(c.options, entry.name)
+        value = getattr(asked, entry.name)
         if entry.name == "device" or value == getattr(default, entry.name):
             continue
-        values = value if isinstance(value, tuple) else (value,)
+        values = value if isinstance(value, tuple) else () if value is True else (value,)
         words += [f"--{entry.name.replace('_', '-')}", *map(str, values)]
+    for own in c.settings.properties:
+        words += ["--property", f"{own.name}=FILE.py:FUNCTION"]
+        if own.limit is not None:
+            sign = "<=" if own.at_most else ">="
+            words += ["--property-limit", f"{own.name}{sign}{own.limit!r}"]
     return shlex.join(words)
 
 
@@ -174,59 +117,30 @@ def flat(record: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str
             yield name, ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _subject(s: Statement) -> str:
-    subject = _SUBJECTS.get(s.kind, s.kind)
-    return f"{subject}, unit {s.unit}" if s.kind == "mean-risk" else subject
-
-
-def _title(s: Statement) -> str:
-    return _subject(s) if s.share is None else f"{_subject(s)}, {percent(s.share)} of episodes"
-
-
-def _unit(s: Statement) -> str:
-    if s.kind == "failure":
-        return "probability"
-    return "RMS, return units" if s.rms_raw is not None else "return units"
-
-
-def _about(s: Statement) -> str:
-    if s.kind == "mean-risk":
-        how = "all steps" if s.unit == "step" else "episodes"
-        share = f"{up(s.value)} of the squared range"
-        return f"RMS error of the predicted return, mean over {how}; {share}"
-    if s.share is not None:
-        return f"{s.quantity}, in at least {percent(s.share)} of new episodes"
-    return s.quantity
+def typeset(text: str) -> str:
+    """A sentence with minus signs in front of its negative numbers."""
+    return re.sub(r"(?<![\w.-])-(?=\d)", "\N{MINUS SIGN}", text)
 
 
 def _ratio(s: Statement) -> float | None:
-    """How much of the promised number the sample shows; the rest is the price of being sure."""
-    value = s.value_raw if s.rms_raw is None else s.rms_raw
-    part, whole = (s.estimate, value) if s.direction == "at-most" else (value, s.estimate)
+    """How much of the certified number the sample shows; the rest is the price of being sure."""
+    part, whole = s.estimate, s.limit
+    if s.direction == "at-least":
+        part, whole = whole, part
     return min(100.0, 100.0 * part / whole) if part >= 0 and whole > 0 else None
 
 
-def _breaks(c: Certificate, s: Statement) -> Iterator[str]:
+def _breaks(c: Certificate, s: Statement) -> str:
     if s.assumes == INDEPENDENT_STEPS:
-        yield (
+        return (
             f"Steps of one episode that depend on each other: {s.n:,} are counted as independent; "
-            f"on the last portion they tell as much of the loss as {c.effective_n:,.0f} would."
+            f"on the loss they carry as much information as {c.effective_n:,.0f} would."
         )
     if s.kind == "mean-risk":
-        yield f"{_BREAKS['mean-risk']} ({100 * c.clipped_share:.3g} % of the validation returns)."
+        return (
+            "Returns outside the range count as its ends "
+            f"({100 * c.clipped_share:.3g} % of the calibration returns)."
+        )
     if s.kind == "failure":
-        yield _BREAKS["failure"]
-    if s.kind == "return" and s.share is None:
-        yield f"A return below {c.options.return_floor:g}, which the user ruled out."
-    yield _ALIKE
-
-
-def _tried(s: Statement, tried: Tried | None) -> str:
-    if tried is None:
-        return ""
-    if tried.count is None:
-        return number(tried.observed)
-    counted = f"{tried.count:,} of {tried.n:,}"
-    if s.share is None or tried.verdict == "kept":
-        return counted
-    return f"{counted}, promised {100 * s.share:.4g} %"  # in full where the rounded share misleads
+        return "The event is counted as recorded; what was not recorded is not covered."
+    return ""

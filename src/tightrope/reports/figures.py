@@ -1,21 +1,19 @@
-"""The charts of a certificate: from its episodes and promises to numbers that a page can draw."""
+"""The charts of a certificate: from its episodes and statements to numbers that a page can draw."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.certificates import Certificate, Statement
-from tightrope.certificates.assumptions import nth
-from tightrope.certificates.outcomes import returns_of
-from tightrope.certificates.trial import Curves, curves, half_width
-from tightrope.certificates.words import percent
+from tightrope.certificates import Certificate, Evidence, Statement
+from tightrope.certificates.statements.band import half_widths
+from tightrope.certificates.text import percent, rounded, rows_of
 from tightrope.reports.charts import Axis, Chart, Series, Table, number, plain, spread
 
-__all__ = ["Seen"]
+__all__ = ["Figures", "Group"]
 
 _POINTS = 40_000  # of all episodes together that the page holds, so that it stays small
 _LEAST = 40  # points of one episode
@@ -23,75 +21,88 @@ _DOTS = 1000  # episodes drawn as dots
 _BINS = 40  # of time, and of errors
 
 
+class Group(NamedTuple):
+    """Recorded episodes of one use: the number of the first, and all with their predictions."""
+
+    first: int
+    seen: Evidence
+
+
 @dataclass(frozen=True)
-class Seen:
-    """What a page looks at: test episodes, or without any those that the bounds rest on."""
+class Figures:
+    """The charts of one certificate.
+
+    Most are about its test episodes, or without any about those that its statements rest on.
+
+    Attributes:
+        certificate: what is drawn.
+        groups: its episodes by use: pilot, fit, calibration, test.
+    """
 
     certificate: Certificate
-    all_curves: Curves
+    groups: dict[str, Group]
 
     @classmethod
-    def of(cls, certificate: Certificate) -> "Seen":
-        """With the predictions along all episodes."""
-        return cls(certificate, curves(certificate))
+    def of(cls, certificate: Certificate) -> "Figures":
+        """With predictions of every recorded episode, each step at most once."""
+        groups, first = {}, 0
+        for name, count in vars(certificate.episodes).items():
+            if count:
+                episodes = certificate.rollouts.span(first, first + count)
+                everywhere = name == "test"  # the monitor's statement is about every step
+                seen = certificate.evidence(episodes, everywhere=everywhere)
+                groups[name] = Group(first, seen)
+            first += count
+        return cls(certificate, groups)
 
     @property
     def tested(self) -> bool:
         """Whether there are test episodes."""
-        return self.certificate.episodes.test > 0
+        return "test" in self.groups
 
     @property
-    def groups(self) -> dict[str, tuple[int, int]]:
-        """Which recorded episodes were used for what."""
-        n = self.certificate.episodes
-        ends = np.cumsum([0, n.pilot, n.free, n.validation - n.free, n.test]).tolist()
-        names = ("pilot", "fit only", "bound", "test")
-        spans = zip(names, ends[:-1], ends[1:], strict=True)
-        return {name: (first, last) for name, first, last in spans if last > first}
+    def first(self) -> int:
+        """Number of the first episode that is looked at."""
+        return self._shown.first
 
     @property
-    def span(self) -> tuple[int, int]:
-        """The recorded episodes that are looked at."""
-        return self.groups["test" if self.tested else "bound"]
+    def seen(self) -> Evidence:
+        """The episodes that are looked at."""
+        return self._shown.seen
 
     @property
-    def what(self) -> str:
-        """Their name."""
+    def name(self) -> str:
+        """What they are called."""
         if self.tested:
             return "test episodes"
-        fixed = self.certificate.options.division.fixed
-        return "episodes of the bound" if fixed else "episodes of fit and bound"
+        fixed = self.certificate.settings.scheme.fixed
+        return "calibration episodes" if fixed else "calibration episodes, fitted to as well"
 
     @cached_property
-    def curves(self) -> Curves:
-        """Along the episodes that are looked at."""
-        return self.all_curves.span(*self.span)
+    def rms(self) -> NDArray[np.float64]:
+        """(episodes,) RMS error of every recorded episode."""
+        return np.concatenate([group.seen.rms for group in self.groups.values()])
 
     @cached_property
-    def shown(self) -> NDArray[np.int64]:
-        """Episodes that can be chosen: all, or evenly by their error where there are too many."""
-        return spread(self.curves.rms, _POINTS // _LEAST)
+    def choice(self) -> NDArray[np.int64]:
+        """Episodes that a reader can choose: all, or evenly by their error if there are many."""
+        return spread(self.seen.rms, _POINTS // _LEAST)
 
     @property
     def worst(self) -> int:
-        """Place among `shown` of the episode with the largest error."""
-        return int(np.argmax(self.curves.rms[self.shown]))
+        """Place in `choice` of the episode with the largest error."""
+        return int(np.argmax(self.seen.rms[self.choice]))
 
     @property
     def band(self) -> Statement | None:
         """The statement on whole curves, if there is one."""
         return next((s for s in self.certificate.statements if s.kind == "band"), None)
 
-    @property
-    def tolerances(self) -> list[Statement]:
-        """The statements on the error of an episode."""
-        return [s for s in self.certificate.statements if s.kind == "tolerance"]
-
     def half_width(self, step: NDArray[np.int64]) -> NDArray[np.float64]:
         """Of the area around a prediction: the certified band, or the certified RMS error."""
         if self.band is None:
             return np.full(len(step), self.certificate.rms_raw)
-        return half_width(self.certificate, self.band, step)
+        return self.band.limit * half_widths(step, self.band.chosen, self.seen.time_limit)
 
     @property
     def around(self) -> str:
@@ -100,80 +111,75 @@ class Seen:
             return "± certified RMS error (a mean, not a band)"
         return f"certified band (≥ {percent(self.band.share or 0)} of episodes lie wholly inside)"
 
-    def rows(self, episode: int) -> NDArray[np.int64]:
-        """Rows of an episode that are drawn: of neighbours, the one with the largest error."""
-        first, last = np.searchsorted(self.curves.episode, [episode, episode + 1])
-        most = max(_LEAST, _POINTS // len(self.shown))
-        parts = np.array_split(np.arange(first, last), min(most, last - first))
-        size = np.abs(self.curves.errors)
-        return np.array([part[np.argmax(size[part])] for part in parts])
-
-    def seed(self, episode: int) -> int:
-        """Recorded seed of an episode that is looked at; -1 where there is none."""
-        return int(self.certificate.rollouts.seeds[self.span[0] + episode])
-
     def charts(self) -> list[Chart]:
         """All of them, in the order of the page."""
         return [self.along(), self.over_time(), self.histogram(), self.calibration(), self.every()]
 
     def along(self) -> Chart:
         """Predicted against observed return along one episode; the script draws the others."""
-        c, episode = self.curves, int(self.shown[self.worst])
-        rows = self.rows(episode)
-        step, returns, predicted = c.step[rows], c.returns[rows], c.predicted[rows]
+        seen, episode = self.seen, int(self.choice[self.worst])
+        rows = self._rows(episode)
+        step, returns, predicted = self._curve(rows)
         around = self.half_width(step)
-        reach = np.minimum(self.half_width(c.step), self.certificate.width)
+        reach = np.minimum(self.half_width(seen.pairs.step), self.certificate.width)
         few = rows[:: max(1, len(rows) // 20)]
-        steps = f"every {nth(self.certificate.thin)}step"
-        left_out = "" if len(rows) == int((c.episode == episode).sum()) else (
+        left_out = "" if len(rows) == int((seen.pairs.episode == episode).sum()) else (
             " Of neighbouring steps, the one with the largest error is drawn."
         )  # fmt: skip
+        discounted = " (discounted)" if seen.gamma < 1 else ""
         return Chart(
             key="along",
             title="Predicted against observed return",
-            reading=f"Return still to come, from {steps} of an episode: what was observed, what "
-            f"the predictor said, and the {self.around}. First shown is the worst predicted of the "
-            f"{c.episodes:,} {self.what}.{left_out}",
-            says=f"In the worst predicted episode the RMS error is {number(c.rms[episode])}; the "
-            f"observed return goes from {number(returns[0])} to {number(returns[-1])}, the "
+            reading=f"Return still to come, from {seen.steps} of an episode: what was observed, "
+            f"what was predicted, and the {self.around}. First shown is the worst predicted of the "
+            f"{len(seen):,} {self.name}.{left_out}",
+            says=f"In the worst predicted episode the RMS error is {number(seen.rms[episode])}; "
+            f"the observed return goes from {number(returns[0])} to {number(returns[-1])}, the "
             f"predicted from {number(predicted[0])} to {number(predicted[-1])}.",
-            x=Axis("elapsed step", 0.0, float(max(c.step.max(), 1))),
+            x=Axis("elapsed step", 0.0, float(max(seen.pairs.step.max(), 1))),
             y=Axis.around(
-                "return to come (discounted)" if self.certificate.options.gamma < 1
-                else "return to come",
-                c.returns, c.predicted - reach, c.predicted + reach,
+                f"return to come{discounted}",
+                *(seen.pairs.returns, seen.at_pairs - reach, seen.at_pairs + reach),
             ),
             series=(
-                Series(self.around, "around", "area", step, predicted + around, predicted - around,
-                       read=False),
+                Series(
+                    self.around,
+                    "around",
+                    "area",
+                    step,
+                    predicted + around,
+                    predicted - around,
+                    read=False,
+                ),
                 Series("observed", "observed", "line", step, returns),
                 Series("predicted", "predicted", "line", step, predicted),
             ),
             table=Table(
                 ("step", "observed", "predicted", "error", "half-width"),
                 tuple(
-                    (str(c.step[row]), number(c.returns[row]), number(c.predicted[row]),
-                     number(c.errors[row]), number(width))
-                    for row, width in zip(few, self.half_width(c.step[few]), strict=True)
+                    (str(at), *map(number, (value, mean, mean - value, width)))
+                    for at, value, mean, width in zip(
+                        *self._curve(few), self.half_width(seen.pairs.step[few]), strict=True
+                    )
                 ),
             ),
-        )  # fmt: skip
+        )
 
     def over_time(self) -> Chart:
         """Errors by elapsed step."""
-        c = self.curves
-        longest = int(c.step.max()) + 1
-        bins = np.minimum(c.step * _BINS // longest, _BINS - 1)
+        size, at = np.abs(self.seen.errors), self.seen.pairs.step
+        longest = int(at.max()) + 1
+        bins = np.minimum(at * _BINS // longest, _BINS - 1)
         order = np.argsort(bins, kind="stable")
-        found = [
-            (int(c.step[rows].min()), np.abs(c.errors[rows]))
+        parts = [
+            (int(at[rows].min()), size[rows])
             for rows in np.split(order, np.flatnonzero(np.diff(bins[order])) + 1)
         ]
-        found.append((longest - 1, found[-1][1]))  # the last part lasts to the end
-        step = np.array([start for start, _ in found])
-        rms = np.array([np.sqrt(np.mean(np.square(size))) for _, size in found])
-        nine = np.array([np.quantile(size, 0.9) for _, size in found])
-        largest = np.array([size.max() for _, size in found])
+        parts.append((longest - 1, parts[-1][1]))  # the last part lasts to the end
+        step = np.array([start for start, _ in parts])
+        rms = np.array([np.sqrt(np.mean(np.square(part))) for _, part in parts])
+        nine = np.array([np.quantile(part, 0.9) for _, part in parts])
+        largest = np.array([part.max() for _, part in parts])
         series = [
             Series("largest error", "largest", "steps", step, largest),
             Series("90 % of errors are below", "nine", "steps", step, nine),
@@ -181,14 +187,14 @@ class Seen:
         ]
         inside = ""
         if self.band is not None:
-            series.insert(0, Series("half-width of the certified band", "limit", "steps", step,
-                                    self.half_width(step)))  # fmt: skip
-            inside = " The band was fixed before these episodes were seen."
+            name = "half-width of the certified band"
+            series.insert(0, Series(name, "limit", "steps", step, self.half_width(step)))
+            inside = " The shape of the band was fixed on the fitting set."
         peak = int(np.argmax(rms))
         return Chart(
             key="over-time",
             title="Error over time",
-            reading=f"Size of the error by elapsed step, over all {self.what}.{inside}",
+            reading=f"Size of the error by elapsed step, over all {self.name}.{inside}",
             says=f"The RMS error is largest around step {step[peak]}, with {number(rms[peak])}, "
             f"and the largest single error is {number(largest.max())}.",
             x=Axis("elapsed step", 0.0, float(max(longest - 1, 1))),
@@ -202,16 +208,15 @@ class Seen:
 
     def histogram(self) -> Chart:
         """Signed errors of all steps."""
-        errors = self.curves.errors
+        errors = self.seen.errors
         counts, edges = np.histogram(errors, bins=_BINS)
         middle, share = (edges[:-1] + edges[1:]) / 2, 100 * counts / len(errors)
-        bias = float(errors.mean())
         return Chart(
             key="errors",
             title="Distribution of the error",
-            reading=f"Predicted minus observed return at each step of the {self.what}: left of 0 "
+            reading=f"Predicted minus observed return at each step of the {self.name}: left of 0 "
             "the predictor was too pessimistic, right of it too optimistic.",
-            says=f"The mean error is {number(bias)}; half of the errors lie between "
+            says=f"The mean error is {number(errors.mean())}; half of the errors lie between "
             f"{number(np.quantile(errors, 0.25))} and {number(np.quantile(errors, 0.75))}, all "
             f"between {number(errors.min())} and {number(errors.max())}.",
             x=Axis.around("predicted minus observed return", edges),
@@ -220,52 +225,51 @@ class Seen:
             table=Table(
                 ("error from", "to", "% of steps"),
                 tuple(
-                    (number(edges[k]), number(edges[k + 1]), number(share[k])) for k in range(_BINS)
+                    tuple(map(number, each))
+                    for each in zip(edges[:-1], edges[1:], share, strict=True)
                 ),
             ),
         )
 
     def calibration(self) -> Chart:
-        """How many episodes have at most some error, and what was promised of that."""
-        rms = self.all_curves.rms
-        names = {"bound": "episodes of the bound", "test": "test episodes"}
+        """How many episodes have at most some error, and what is certified of that."""
         series, rows = [], []
-        for group, (first, last) in self.groups.items():
-            if group not in names:
+        for name, (_, seen) in self.groups.items():
+            if name not in ("calibration", "test"):
                 continue
-            ordered = np.sort(rms[first:last])
+            ordered = np.sort(seen.rms)
             kept = spread(ordered, 400)
             share = 100.0 * (kept + 1) / len(ordered)
-            series.append(Series(names[group], group, "steps", ordered[kept], share))
+            series.append(Series(f"{name} episodes", name, "steps", ordered[kept], share))
             for level in (0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 1.0):
                 value = float(np.quantile(ordered, level, method="inverted_cdf"))
-                rows.append((names[group], f"{level:.0%}", number(value)))
-        promised = np.array([s.value_raw for s in self.tolerances])
-        shares = np.array([100 * (s.share or 0) for s in self.tolerances])
-        if len(promised):
-            series.append(Series("promised: at least", "limit", "targets", promised, shares))
-            rows += [
-                ("promised, at least", percent(s.share or 0), number(s.value_raw))
-                for s in self.tolerances
-            ]
+                rows.append((f"{name} episodes", f"{level:.0%}", number(value)))
+        c = self.certificate
+        levels = [c.statements[row.index] for row in rows_of(c) if row.shown]
+        levels = [s for s in levels if s.kind == "tolerance"]
         reading = "Share of episodes whose RMS error is at most the value below. "
-        if len(promised) and self.tested:
-            reading += (
-                "Each mark is a promise, made from the episodes of the bound alone; it is kept "
-                "where the line of the test episodes passes above it."
+        if levels:
+            shares = np.array([100 * (s.share or 0) for s in levels])
+            limits = np.array([s.limit for s in levels])
+            series.append(Series("certified: at least", "limit", "targets", limits, shares))
+            rows += [
+                ("certified, at least", percent(s.share or 0), rounded(s.limit)) for s in levels
+            ]
+            reading += "Each mark is certified, from the calibration episodes alone" + (
+                "; it held where the line of the test episodes passes above it."
+                if self.tested
+                else "."
             )
-        elif len(promised):
-            reading += "Each mark is a promise, made from these episodes."
         else:
-            reading += "This scheme promises a mean over episodes and nothing for single ones."
-        test = rms[slice(*self.span)]
+            reading += "This scheme certifies a mean over episodes and nothing of single ones."
+        rms = self.seen.rms
         return Chart(
             key="calibration",
-            title="Error of every episode, and calibration",
+            title="Error of every episode",
             reading=reading,
-            says=f"Of the {self.what}, half have an RMS error of at most "
-            f"{number(np.quantile(test, 0.5))}, 90 % of at most {number(np.quantile(test, 0.9))}, "
-            f"and all of at most {number(test.max())}.",
+            says=f"Of the {self.name}, half have an RMS error of at most "
+            f"{number(np.quantile(rms, 0.5))}, 90 % of at most {number(np.quantile(rms, 0.9))}, "
+            f"and all of at most {number(rms.max())}.",
             x=Axis.around("RMS error of an episode", *(s.x for s in series), zero=True),
             y=Axis("% of episodes", 0.0, 103.0),
             series=tuple(series),
@@ -274,45 +278,43 @@ class Seen:
 
     def every(self) -> Chart:
         """The return of every episode."""
-        c = self.certificate
-        returns = returns_of(c.rollouts, c.options.gamma)
-        total, discounted = returns["undiscounted return"], returns["discounted return"]
-        rms, lengths = self.all_curves.rms, c.rollouts.lengths
-        ended = np.where(c.rollouts.terminated, "terminated", "time limit")
+        c, recorded = self.certificate, self.certificate.rollouts
+        total, discounted = recorded.returns(1.0), recorded.returns(c.settings.gamma)
+        ended = np.where(recorded.terminated, "terminated", "time limit")
         most = max(1, _DOTS // len(self.groups))
         series, rows = [], []
-        for group, (first, last) in self.groups.items():
-            index = first + spread(total[first:last], most)
+        for name, (first, seen) in self.groups.items():
+            index = first + spread(total[first : first + len(seen)], most)
             more: dict[str, Sequence[Any]] = {
-                "seed": plain(c.rollouts.seeds[index]),
+                "seed": plain(recorded.seeds[index]),
                 "discounted return": plain(discounted[index]),
-                "RMS error": plain(rms[index]),
-                "steps": plain(lengths[index]),
-                "ended by": [str(e) for e in ended[index]],
+                "RMS error": plain(self.rms[index]),
+                "steps": plain(recorded.lengths[index]),
+                "ended by": [str(each) for each in ended[index]],
             }
-            if c.rollouts.success is not None:
-                more["success"] = ["yes" if s else "no" for s in c.rollouts.success[index]]
-            series.append(Series(group, group.replace(" ", "-"), "dots", index, total[index],
-                                 more=more))  # fmt: skip
+            if recorded.success is not None:
+                more["success"] = ["yes" if each else "no" for each in recorded.success[index]]
+            series.append(Series(name, name, "dots", index, total[index], more=more))
             rows += [
-                (str(i), group, number(total[i]), number(discounted[i]), number(rms[i]),
-                 str(lengths[i]), str(ended[i]))
+                (
+                    *(str(i), name),
+                    *map(number, (total[i], discounted[i], self.rms[i])),
+                    *(str(recorded.lengths[i]), str(ended[i])),
+                )
                 for i in index
-            ]  # fmt: skip
-        promised = [
-            s for s in c.statements
-            if s.kind == "return" and s.share is not None and s.quantity.startswith("undiscounted")
-        ]  # fmt: skip
-        for s in promised:
-            name = f"promised: at least {percent(s.share or 0)} of episodes above"
-            value = np.array([s.value_raw])
-            series.insert(0, Series(name, "limit", "rule", value, value, read=False))
+            ]
+        for s in c.statements:
+            if s.target == "undiscounted-return" and s.share is not None:
+                name = f"certified: at least {percent(s.share)} of episodes above"
+                limit = np.array([s.limit])
+                series.insert(0, Series(name, "limit", "rule", limit, limit, read=False))
         fewer = "" if len(total) <= _DOTS else f" Of {len(total):,}, {len(rows):,} are drawn."
+        curves = "test" if self.tested else "calibration"
         return Chart(
             key="every",
             title="Return of every episode",
             reading="Sum of rewards of each recorded episode, by what it was used for. Choosing a "
-            f"test episode shows it above.{fewer}",
+            f"{curves} episode shows it above.{fewer}",
             says=f"Over {len(total):,} episodes the undiscounted return is {number(total.mean())} "
             f"in the mean, and between {number(total.min())} and {number(total.max())}.",
             x=Axis.around("recorded episode", np.arange(len(total))),
@@ -325,31 +327,48 @@ class Seen:
             nearest="point",
         )
 
-    def episodes(self) -> list[dict[str, Any]]:
-        """The curves of every episode that can be chosen, for the script."""
-        c, rms = self.curves, self.curves.rms
-        found = []
-        for episode in self.shown:
-            rows = self.rows(int(episode))
-            found.append(
-                {
-                    "episode": int(self.span[0] + episode),
-                    "seed": self.seed(int(episode)),
-                    "rms": float(f"{rms[episode]:.5g}"),
-                    "step": plain(c.step[rows]),
-                    "observed": plain(c.returns[rows]),
-                    "predicted": plain(c.predicted[rows]),
-                }
-            )
-        return found
-
-    def band_data(self) -> dict[str, Any]:
-        """The area around predictions, for the script."""
-        c = self.certificate
-        if self.band is None:
-            return {"value": c.rms_raw, "profile": [1], "limit": None}
+    def data(self) -> dict[str, Any]:
+        """The curves of every episode that can be chosen and the area around, for the script."""
+        band = self.band
         return {
-            "value": self.band.value_raw,
-            "profile": plain(np.asarray(c.beforehand.profile)),
-            "limit": c.time_limit,
+            "episodes": [
+                {
+                    "episode": int(self.first + episode),
+                    "seed": int(self.seen.episodes.seeds[episode]),
+                    "rms": float(f"{self.seen.rms[episode]:.5g}"),
+                    **dict(
+                        zip(
+                            ("step", "observed", "predicted"),
+                            map(plain, self._curve(self._rows(int(episode)))),
+                            strict=True,
+                        )
+                    ),
+                }
+                for episode in self.choice
+            ],
+            "shown": self.worst,
+            "band": {
+                "value": self.certificate.rms_raw if band is None else band.limit,
+                "profile": [1] if band is None else plain(np.asarray(band.chosen["profile"])),
+                "limit": None if band is None else self.seen.time_limit,
+            },
         }
+
+    @property
+    def _shown(self) -> Group:
+        return self.groups["test" if self.tested else "calibration"]
+
+    def _curve(
+        self, rows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+        """Elapsed steps, observed and predicted returns."""
+        seen = self.seen
+        return seen.pairs.step[rows], seen.pairs.returns[rows], seen.at_pairs[rows]
+
+    def _rows(self, episode: int) -> NDArray[np.int64]:
+        """Rows of an episode that are drawn: of neighbours, the one with the largest error."""
+        first, last = np.searchsorted(self.seen.pairs.episode, [episode, episode + 1])
+        most = max(_LEAST, _POINTS // len(self.choice))
+        parts = np.array_split(np.arange(first, last), min(most, last - first))
+        size = np.abs(self.seen.errors)
+        return np.array([part[np.argmax(size[part])] for part in parts])

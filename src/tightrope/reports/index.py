@@ -4,20 +4,19 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
-from tightrope.certificates.document import document_digest, fields_of, read_document
-from tightrope.certificates.statements import Statement
-from tightrope.certificates.words import outward, percent, sentence
+from tightrope.certificates.certificate import Record
+from tightrope.certificates.folder import DOCUMENT, read_document
+from tightrope.certificates.status import STATUSES, UNREADABLE, Status
+from tightrope.certificates.text import percent, rows_of, sentence, subject_names
 from tightrope.errors import InputError, one_line
-from tightrope.reports.charts import number
+from tightrope.reports.cards import overall, typeset
 from tightrope.reports.render import render, write_text
-from tightrope.reports.stamps import STAMPS, UNREADABLE, Stamp, stamps_of
 
 __all__ = ["Entry", "certificate_folders", "entries", "index_page", "write_index"]
 
-DOCUMENT = "certificate.json"
+TEXTUAL = ("policy or log", "environment", "scheme")  # columns that are not numbers
 
 
 @dataclass(frozen=True)
@@ -35,25 +34,25 @@ class Entry:
     Attributes:
         name: of its folder, from the folder of the index.
         link: to its page, or to its document where it has none.
-        stamp: the worst that applies.
+        status: the worst that applies.
         problem: why it cannot be read; empty if it can.
         cells: by name of the column.
-        promise: the headline, in a sentence.
+        claim: the headline, in a sentence.
         size: of the headline's number in the width of the return range, to order by.
     """
 
     name: str
     link: str
-    stamp: Stamp
+    status: Status
     problem: str = ""
     cells: tuple[tuple[str, Cell], ...] = ()
-    promise: str = ""
+    claim: str = ""
     size: float = float("inf")
 
     @property
     def rank(self) -> tuple[int, float, str]:
         """Worst first."""
-        return STAMPS.index(self.stamp), -self.size, self.name
+        return STATUSES.index(self.status), -self.size, self.name
 
 
 def certificate_folders(folder: Path) -> list[Path]:
@@ -76,15 +75,17 @@ def entries(folder: Path) -> list[Entry]:
 
 def index_page(folder: Path, found: list[Entry]) -> str:
     """The page as one string."""
-    counts = [(stamp, sum(entry.stamp == stamp for entry in found)) for stamp in STAMPS]
+    counts = [(status, sum(entry.status == status for entry in found)) for status in STATUSES]
+    columns = _columns(found)
     return render(
         "index.html.j2",
         ["table.js", "index.js"],
         title=f"{len(found):,} certificates in {folder.resolve().name}",
         entries=found,
-        columns=_columns(found),
+        columns=columns,
+        textual=TEXTUAL,
         empty=Cell("", ""),
-        counts=[(stamp, count) for stamp, count in counts if count],
+        counts=[(status, count) for status, count in counts if count],
     )
 
 
@@ -109,63 +110,42 @@ def _entry(folder: Path, place: Path) -> Entry:
     page = "report.html" if (place / "report.html").is_file() else DOCUMENT
     link = "./" + quote(f"{name}/{page}")  # never a scheme, whatever the folder is called
     try:
-        document = read_document((place / DOCUMENT).read_text(), name)
-        if document_digest(document) != document["digests"].get("certificate"):
-            raise InputError("changed since it was written: its digest does not match")
-    except (OSError, UnicodeDecodeError, InputError) as error:
+        record, problems = read_document(place)
+    except InputError as error:
         return Entry(name, link, UNREADABLE, one_line(error))
-    return _readable(name, link, document)
-
-
-def _readable(name: str, link: str, document: dict[str, Any]) -> Entry:
-    fields = fields_of(document)
-    statements: tuple[Statement, ...] = fields["statements"]
-    first = statements[fields["headline"]]
-    width = fields["return_range"].high - fields["return_range"].low
-    value = first.value_raw if first.rms_raw is None else first.rms_raw
-    flags = {key: document[key] for key in ("void", "vacuous", "failed_fit")}
-    stamp = stamps_of(first, drifting=fields["checks"].drifting, **flags)[0]
+    if problems:
+        return Entry(name, link, UNREADABLE, problems[0])
+    first = record.statements[record.headline]
     return Entry(
         name,
         link,
-        stamp,
-        cells=tuple(_cells(fields, document, first, value / width)),
-        promise=sentence(first),
-        size=value / width,
+        overall(record)[0],
+        cells=tuple(_cells(record)),
+        claim=sentence(first),
+        size=first.limit / record.width,
     )
 
 
-def _cells(
-    fields: dict[str, Any], document: dict[str, Any], first: Statement, size: float
-) -> Iterator[tuple[str, Cell]]:
-    subject = fields["subject"]
-    policy = subject.get("policy", {}).get("name") or subject.get("log") or "unnamed"
-    environment = subject.get("environment", {}).get("id", "unnamed")
-    sign = {"at-most": "≤", "at-least": "≥"}
-    yield "policy or log", Cell(str(policy), str(policy))
-    yield "environment", Cell(str(environment), str(environment))
-    yield "scheme", Cell(document["scheme"], document["scheme"])
-    value = first.value_raw if first.rms_raw is None else first.rms_raw
-    yield "headline", Cell(f"{sign[first.direction]} {_shown(first)}", value)
+def _cells(record: Record) -> Iterator[tuple[str, Cell]]:
+    """First who was certified, then what the policy does, then how well it can be predicted."""
+    what, where = (name or "unnamed" for name in subject_names(record))
+    for name, text in zip(TEXTUAL, (what, where, record.scheme), strict=True):
+        yield name, Cell(text, text)
+    first = record.statements[record.headline]
+    for row in rows_of(record):
+        s = record.statements[row.index]
+        if s.kind == "failure" or (s.target == "undiscounted-return" and s.share is not None):
+            yield s.name, Cell(typeset(row.certified), s.limit)
+        if s is first:
+            yield "headline", Cell(typeset(row.certified), s.limit)
+    size = first.limit / record.width
     yield "% of the range", Cell(f"{100 * size:.3g}", size)
     if first.share is not None:
         yield "holds for", Cell(f"≥ {percent(first.share)}", first.share)
-    sure = first.joint_confidence if document["scheme"] == "auto" else first.confidence
-    yield "confidence", Cell(percent(sure), sure)
-    error = document["test_error"]
-    if error is not None:
-        width = fields["return_range"].high - fields["return_range"].low
-        rms = error**0.5 * width
-        yield "RMS in test", Cell(number(rms), rms)
-    for kind, name in (("return", "return"), ("failure", "failure")):
-        for s in [s for s in fields["statements"] if s.kind == kind][-1:]:
-            yield name, Cell(f"{sign[s.direction]} {_shown(s)}", s.value_raw)
-    count = fields["episodes"].validation
+    confidence = first.joint_confidence or first.confidence
+    yield "confidence", Cell(percent(confidence), confidence)
+    count = record.episodes.validation
     yield "episodes", Cell(f"{count:,}", count)
-
-
-def _shown(s: Statement) -> str:
-    return outward(s).replace("-", "\N{MINUS SIGN}")
 
 
 def _columns(found: list[Entry]) -> list[str]:

@@ -6,14 +6,26 @@ from typing import Any
 
 from tightrope.certificates import Certificate
 from tightrope.certificates.breakdown import PARTS, Parts, breakdown
-from tightrope.certificates.portions import Portion
-from tightrope.certificates.trial import trial
-from tightrope.certificates.words import headline, percent, title, up
-from tightrope.reports.cards import card, command, facts, flat, lead
+from tightrope.certificates.observed import observed_in_test
+from tightrope.certificates.statements.pac_bayes import Portion
+from tightrope.certificates.text import (
+    comparison,
+    context,
+    details,
+    footnote,
+    headline,
+    joint_sentence,
+    origin,
+    outcome_sentence,
+    percent,
+    rounded,
+    rows_of,
+    title,
+)
+from tightrope.reports.cards import card, command, facts, flat, groups, overall, typeset
 from tightrope.reports.charts import number
-from tightrope.reports.figures import Seen
+from tightrope.reports.figures import Figures
 from tightrope.reports.render import as_json, render, write_text
-from tightrope.reports.stamps import stamps
 
 __all__ = ["certificate_page", "write_page"]
 
@@ -30,43 +42,41 @@ class Stack:
 
 
 def write_page(certificate: Certificate, folder: Path) -> None:
-    """Write report.html into the certificate's folder, or draw it anew."""
+    """Write report.html into the certificate's folder, or replace it."""
     write_text(folder / "report.html", certificate_page(certificate))
 
 
 def certificate_page(certificate: Certificate) -> str:
     """The page as one string: style, script and data are inside."""
-    c, seen = certificate, Seen.of(certificate)
-    charts = seen.charts()
-    data = {
-        "charts": {chart.key: chart.data() for chart in charts},
-        "episodes": seen.episodes(),
-        "band": seen.band_data(),
-        "shown": seen.worst,
-        "first": seen.span[0],
-    }
-    tried = trial(c, seen.all_curves)
-    cards = [card(c, index, tried[index]) for index in range(len(c.statements))]
+    c, figures = certificate, Figures.of(certificate)
+    charts = figures.charts()
+    data = {"charts": {chart.key: chart.data() for chart in charts}, **figures.data()}
+    test = figures.groups["test"].seen if figures.tested else None
+    observations = observed_in_test(c, test)
+    cards = [card(c, row, observations[row.index]) for row in rows_of(c)]
     other = "episode" if c.unit == "step" else "step"
     units = ((c.unit, c.portions), (other, c.other_portions))
-    stacks = [(unit, _stacks(c, portions)) for unit, portions in units]
+    stacks = [(unit, _stacks(c, portions)) for unit, portions in units if portions]
     return render(
         "certificate.html.j2",
         ["chart.js", "certificate.js"],
         c=c,
         title=title(c),
-        stamps=stamps(c),
-        headline=headline(c).replace("\n", " "),
-        first=c.statements[c.headline],
-        main=cards[c.headline],
-        cards=sorted(cards, key=lambda each: not each.headline),
-        breaks=list(dict.fromkeys(each for card in cards for each in card.breaks)),
-        lead=lead(c, tried[c.headline]),
+        statuses=overall(c),
+        failed_fit=next((s for s in c.statuses if s.key == "failed-fit"), None),
+        claims=[typeset(each) for each in (outcome_sentence(c), headline(c)) if each],
+        joint=joint_sentence(c),
+        footnote=footnote(c),
+        context=context(c),
+        origin=origin(c),
+        groups=groups([each for each in cards if each.row.shown]),
+        hidden=[each for each in cards if not each.row.shown],
         facts=facts(c),
+        comparison=comparison(c),
         charts={chart.key: chart for chart in charts},
         episodes=data["episodes"],
-        shown=seen.worst,
-        what=seen.what,
+        shown=data["shown"],
+        what=figures.name,
         stacks=stacks,
         parts={
             key: name
@@ -81,14 +91,15 @@ def certificate_page(certificate: Certificate) -> str:
         data=as_json(data),
         number=number,
         percent=percent,
-        up=up,
-        words=str(c),
+        rounded=rounded,
+        typeset=typeset,
+        words=details(c),
     )
 
 
 def _stacks(c: Certificate, portions: tuple[Portion, ...]) -> list[Stack]:
     """A bar for each step of a bound, on one scale; parts below 0 go to the left."""
-    found = breakdown(portions, c.ledger, c.options.kappa)
+    found = breakdown(portions, c.ledger, c.settings.kappa)
     below = max(sum(-p for p in astuple(each) if p < 0) for each in found)
     above = max(sum(p for p in astuple(each) if p > 0) for each in found)
     room = (below + above) or 1.0
@@ -104,7 +115,7 @@ def _stacks(c: Certificate, portions: tuple[Portion, ...]) -> list[Stack]:
                 right += part
         label = f"step {t} of {len(portions)}" if len(portions) > 1 else "the bound"
         bounded = min(max(portion.bound, 0.0), 1.0)
-        rms = up(bounded**0.5 * c.width)
+        rms = rounded(bounded**0.5 * c.width)
         stacks.append(Stack(label, portion, parts, tuple(bars), rms))
     return stacks
 

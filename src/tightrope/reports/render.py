@@ -8,6 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tightrope.certificates.text import printable
 from tightrope.files import replace_atomically
 
 if TYPE_CHECKING:
@@ -46,6 +47,13 @@ def _write(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
 
 
+def _printable(value: Any) -> Any:
+    """Whatever a page shows, control characters in a stranger's names escaped."""
+    if type(value) is not str:  # a number, or markup of our own
+        return value
+    return "\n".join(map(printable, value.split("\n")))
+
+
 def _asset(name: str) -> str:
     return files("tightrope.reports").joinpath("assets", name).read_text("utf-8").strip()
 
@@ -57,6 +65,7 @@ def _environment() -> "Environment":
     return Environment(
         loader=FunctionLoader(_asset),
         autoescape=True,
+        finalize=_printable,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,

@@ -5,14 +5,14 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from tightrope.deploy.monitor import Monitor, Status
 from tightrope.errors import InputError
-from tightrope.monitors.monitor import Monitor, Status
 
 __all__ = ["MonitorWrapper"]
 
 
 class MonitorWrapper(gym.Wrapper):
-    """Shows every step to a monitor; what it says stands in ``info["monitor"]`` and in `status`.
+    """Shows every step to a monitor; its status is in ``info["monitor"]`` and in `status`.
 
     Nothing else is changed: what to do about an alarm is up to whoever runs the episodes.
 

@@ -1,0 +1,272 @@
+"""Forecast what more episodes would certify: another number of episodes in the same bounds.
+
+A forecast, not a promise: what was measured (the predictor, its scores, a posterior's divergence)
+is taken to stay as it is.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, fields, replace
+
+import numpy as np
+
+from tightrope.certificates.breakdown import PARTS, Parts, breakdown
+from tightrope.certificates.certificate import Certificate
+from tightrope.certificates.evidence import Evidence
+from tightrope.certificates.options import Unit
+from tightrope.certificates.recompute import ledger_of
+from tightrope.certificates.statements import families_for
+from tightrope.certificates.statements.base import Family, Limit, Statement, Values
+from tightrope.certificates.statements.pac_bayes import Measured, Portion, bound_chain, final_bound
+from tightrope.certificates.statements.tolerance import LEVELS
+from tightrope.certificates.text import limit_text, percent, rounded, title
+from tightrope.errors import InputError
+
+__all__ = ["Terms", "episodes_for", "forecast", "summary", "target_summary", "terms"]
+
+_MOST = 10_000  # episodes that a search goes up to
+_FINEST = 50_000  # units that stand for more of them
+_TAIL = 0.2  # of the scores, whose excess tells how far larger ones would be
+_COUNTED = ("episodes", "n", "draws")
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a mean risk is made of, as squared errors on the normalised scale.
+
+    Attributes:
+        parts: of the bound; they add up to it.
+        dependence: what the bound does *not* contain: what it would grow by if steps counted for
+            the information they carry; 0 in unit episode.
+    """
+
+    parts: Parts
+    dependence: float
+
+    @property
+    def dominating(self) -> str:
+        """The largest part, in words."""
+        return PARTS[max(PARTS, key=lambda name: getattr(self.parts, name))]
+
+
+def forecast(certificate: Certificate, episodes: int) -> tuple[Statement, ...]:
+    """The statements that so many episodes would give, if all else stayed as it is.
+
+    Episodes count those to fit and to calibrate together, and as many are fitted to as in the
+    certificate. More to fit to would give a better predictor, which is not foreseen.
+
+    Raises:
+        InputError: there are fewer episodes than the scheme needs.
+    """
+    if episodes < 1 or episodes != int(episodes):
+        raise InputError(f"`episodes` must be a whole number of at least 1, found {episodes!r}")
+    return _Forecast(certificate).statements(int(episodes))
+
+
+def episodes_for(certificate: Certificate, rms: float) -> int | None:
+    """Episodes that would certify a mean risk of at most `rms`; None if none up to 10,000 would.
+
+    In the unit of the certificate, in return units; episodes to fit and to calibrate together.
+    """
+    ahead = _Forecast(certificate)
+
+    def reached(count: int) -> bool:
+        return ahead.rms(count) <= rms
+
+    lower = upper = ahead.fewest
+    while not reached(upper):
+        if upper >= _MOST:
+            return None
+        lower, upper = upper, min(2 * upper, _MOST)
+    while upper - lower > max(1, upper // 100):
+        middle = (lower + upper) // 2
+        lower, upper = (lower, middle) if reached(middle) else (middle, upper)
+    return upper
+
+
+def terms(certificate: Certificate) -> Terms:
+    """What the certificate's own mean risk is made of."""
+    c, ahead = certificate, _Forecast(certificate)
+    hidden = 0.0
+    if c.unit == "step":
+        share = min(c.effective_n / max(c.portions[-1].n, 1), 1.0)
+        hidden = max(ahead.risk(c.unit, share)[0] - c.bound, 0.0)
+    return Terms(breakdown(c.portions, c.ledger, c.settings.kappa)[-1], hidden)
+
+
+def summary(certificate: Certificate, numbers: Iterable[int]) -> str:
+    """A table of the statements as they are, and as they would be with so many episodes."""
+    c = certificate
+    lines = [title(c).replace("Risk certificate", "Forecast")]
+    lines.append("A forecast, not a promise: what was measured is taken to stay as it is.")
+    columns = {f"now ({c.episodes.validation:,})": c.statements}
+    for number in numbers:
+        try:
+            columns[f"{number:,}"] = forecast(c, number)
+        except InputError:
+            lines.append(f"{number:,} episodes are too few, with {c.episodes.fit} to fit.")
+    lines += ["", *_table(columns), "", *_made_of(c)]
+    return "\n".join(lines)
+
+
+def target_summary(certificate: Certificate, rms: float) -> tuple[int | None, str]:
+    """How many episodes would certify a mean risk of `rms`, and that in words."""
+    c, count = certificate, episodes_for(certificate, rms)
+    low, high = c.return_range.low, c.return_range.high
+    target = f"rms<={rms:g} (mean over {c.unit}s, clipped to [{low:.4g}, {high:.4g}])"
+    if count is not None:
+        return count, f"{target}: about {count:,} episodes to fit and to calibrate."
+    error = c.portions[-1].loss ** 0.5 * c.width
+    least = _Forecast(c).rms(_MOST)
+    return None, (
+        f"{target}: not even with {_MOST:,} episodes; they would certify {rounded(least)}, and the "
+        f"error in the sample is {rounded(error, 'nearest')}. A better predictor might: fit it to "
+        "more episodes."
+    )
+
+
+class _Forecast:
+    """What was measured once, for several numbers of episodes."""
+
+    def __init__(self, certificate: Certificate) -> None:
+        self.certificate = c = certificate
+        self.settings = c.settings
+        self.ledger = ledger_of(c.settings, c.rollouts)
+        self.families = {each.name: each for each in families_for(c.settings, c.rollouts)}
+        first = c.episodes.pilot + (c.episodes.fit if c.settings.scheme.fixed else 0)
+        last = c.episodes.pilot + c.episodes.validation
+        self.seen: Evidence = c.evidence(c.rollouts.span(first, last))
+        self.scores: dict[str, Values] = {}
+        self.fewest = max(len(c.settings.scheme.weights), c.settings.fit + 1, 2)
+
+    def statements(self, episodes: int) -> tuple[Statement, ...]:
+        """In the order of the certificate; the levels of a family may be others."""
+        found: list[Statement] = []
+        for name in dict.fromkeys(s.name for s in self.certificate.statements):
+            found += self._statements(self.certificate.statement(name), episodes)
+        return tuple(found)
+
+    def rms(self, episodes: int) -> float:
+        """The mean risk in the unit of the certificate, in return units."""
+        name = f"mean over {self.settings.unit}s"
+        (found,) = self._statements(self.certificate.statement(name), episodes)
+        return found.limit
+
+    def risk(self, unit: Unit, factor: float) -> tuple[float, int]:
+        """The mean risk with `factor` times the units, and how many those are."""
+        name, portions = f"mean over {unit}s", self._portions(unit)
+        if not portions:
+            raise InputError(f"expected a certificate of a mean over {unit}s, found none")
+        if name not in self.families:
+            bounded = self._bounded(portions, factor)
+            return final_bound(bounded)[0], bounded[0].n
+        n = max(1, round(portions[-1].n * factor))
+        (limit,) = self._limits(self.families[name], self.certificate.statement(name), n)
+        return self.families[name].outward(limit.value), n
+
+    def _statements(self, statement: Statement, episodes: int) -> Iterator[Statement]:
+        """The statements of one family."""
+        family, c = self.families.get(statement.name), self.certificate
+        counted = self._counted(episodes)
+        if family is None:  # a posterior's risk
+            bound, n = self.risk(
+                statement.unit, counted / self._portions(statement.unit)[0].episodes
+            )
+            raw, rms = bound * c.width**2, float(np.sqrt(bound)) * c.width
+            yield replace(statement, value=bound, value_raw=raw, rms_raw=rms, n=n, note="")
+            return
+        n = counted if self.settings.scheme.fixed else episodes
+        if statement.unit == "step":
+            n = max(1, round(statement.n / len(self.seen) * n))
+        joint = c.joint_confidence
+        for limit in self._limits(family, statement, n):
+            yield family.stated(limit, n, self.seen, statement.chosen, statement.confidence, joint)
+
+    def _limits(self, family: Family, statement: Statement, n: int) -> list[Limit]:
+        """The limits of a family on n units like those measured."""
+        if family.name not in self.scores:
+            self.scores[family.name] = family.scores(self.seen, statement.chosen)
+        scores = self.scores[family.name]
+        if statement.share is not None:
+            side = 1.0 if statement.direction == "at-most" else -1.0
+            scores = side * _with_tail(side * scores, n)
+        else:
+            scores = _resampled(scores, min(n, max(_FINEST, len(scores))))
+        delta = self.ledger.failure(family.budget)
+        return list(family.limits(scores, delta=delta, chosen=statement.chosen))
+
+    def _counted(self, episodes: int) -> int:
+        """Episodes that the statements on the predictor would rest on."""
+        scheme = self.settings.scheme
+        sizes = scheme.sizes(episodes, self.settings.fit)
+        return episodes if scheme.kind == "recursive" else sizes[-1]
+
+    def _portions(self, unit: Unit) -> tuple[Portion, ...]:
+        c = self.certificate
+        return c.portions if unit == c.unit else c.other_portions
+
+    def _bounded(self, portions: tuple[Portion, ...], factor: float) -> tuple[Portion, ...]:
+        """The bound of a posterior with `factor` times the units and draws."""
+        names = [entry.name for entry in fields(Measured)]
+        measured = []
+        for portion in portions:
+            values = {name: each for name, each in asdict(portion).items() if name in names}
+            counts = {name: max(1, round(values[name] * factor)) for name in _COUNTED}
+            measured.append(Measured(**{**values, **counts}))
+        return bound_chain(measured, ledger=self.ledger, kappa=self.settings.kappa)
+
+
+def _resampled(values: Values, n: int) -> Values:
+    """N values with the distribution of these; nothing is drawn."""
+    return np.asarray(np.quantile(values, (np.arange(n) + 0.5) / n, method="inverted_cdf"))
+
+
+def _with_tail(scores: Values, n: int) -> Values:
+    """As many scores like these; beyond the largest seen with an exponential tail."""
+    at = (np.arange(n) + 0.5) / n
+    found = _resampled(scores, n)
+    start = float(np.quantile(scores, 1 - _TAIL))
+    excess = float(np.mean(np.maximum(scores[scores >= start] - start, 0.0)))
+    beyond = at > 1 - 0.5 / len(scores)
+    tail = start + excess * np.log(_TAIL / (1 - at[beyond]))
+    found[beyond] = np.maximum(found[beyond], tail)
+    return found
+
+
+def _table(columns: dict[str, tuple[Statement, ...]]) -> list[str]:
+    """A row for each statement, a column for each number of episodes."""
+    rows: dict[tuple[str, str], dict[str, str]] = {}
+    for column, statements in columns.items():
+        for s in statements:
+            level = "" if s.share is None else percent(s.share)
+            cell = f"{'≤' if s.direction == 'at-most' else '≥'} {limit_text(s)}"
+            if level and s.share not in LEVELS:
+                level, cell = "other levels", f"{cell} ({level})"
+            rows.setdefault((s.name, level), {})[column] = cell
+    order = list(dict.fromkeys(name for name, _ in rows))
+    rows = dict(sorted(rows.items(), key=lambda row: (order.index(row[0][0]), row[0][1])))
+    names = {key: ", ".join(filter(None, key)) for key in rows}
+    wide = max(map(len, names.values()))
+    widths = {c: max(len(c), *(len(row.get(c, "")) for row in rows.values())) for c in columns}
+    lines = [" " * wide + "".join(f"  {column:>{widths[column]}}" for column in columns)]
+    for key, row in rows.items():
+        cells = "".join(f"  {row.get(column, '-'):>{widths[column]}}" for column in columns)
+        lines.append(f"{names[key]:<{wide}}{cells}")
+    return lines
+
+
+def _made_of(c: Certificate) -> list[str]:
+    """What the mean risk consists of, in words."""
+    made, scale = terms(c), c.width**2
+    lines = [f"What the mean over {c.unit}s is made of (squared return units)"]
+    for key, name in PARTS.items():
+        value = getattr(made.parts, key)
+        if value:
+            share = f"{value / c.bound:.0%}" if c.bound > 0 else ""
+            lines.append(f"  {name:<20} {rounded(value * scale, 'nearest'):>10}   {share}")
+    lines.append(f"  Largest: {made.dominating}.")
+    if c.unit == "step":
+        lines.append(
+            f"  Not in it: {rounded(made.dependence * scale, 'nearest')} more, if steps counted as "
+            f"the {c.effective_n:,.0f} independent ones that they are worth."
+        )
+    return lines
