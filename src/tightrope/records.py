@@ -27,7 +27,7 @@ def checked(cls: type[T]) -> type[T]:
     @functools.wraps(build)
     def __init__(self: Any, *args: Any, **values: Any) -> None:  # noqa: N807
         try:
-            build(self, *args, **values)
+            build(self, *map(_plain, args), **plain(values))
         except ValidationError as error:
             raise InputError(one_problem(error)) from None
 
@@ -55,12 +55,14 @@ def one_problem(error: ValidationError) -> str:
 
 def _wanted(problem: Mapping[str, Any]) -> str:
     """What one branch of a type would have taken."""
+    if problem["type"] == "too_long":
+        return f"{problem['ctx']['max_length']} values"
     words: str = problem["msg"]
     for before, after in (
         ("Input should be a valid integer", "a whole number"),
         ("Input should be a valid number", "a number"),
         ("Input should be a finite number", "a finite number"),
-        ("Input should be a valid tuple", "a pair"),
+        ("Input should be a valid tuple", "a list"),
         ("Input should be a valid string", "a text"),
         ("Input should be a valid boolean", "true or false"),
         ("Input should be greater than or equal to", "at least"),
@@ -79,8 +81,8 @@ def plain(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        return value.item()
+    if isinstance(value, np.generic | np.ndarray):
+        return _plain(value.tolist())
     if isinstance(value, Sequence) and not isinstance(value, str):
         return tuple(_plain(each) for each in value)
     return value

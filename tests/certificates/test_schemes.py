@@ -13,23 +13,28 @@ from tightrope.errors import InputError
 @pytest.mark.parametrize(
     ("name", "kind", "sizes"),
     [
-        ("auto", "auto", [27, 73]),
+        ("auto", "auto", [25, 75]),
+        ("holdout", "holdout", [25, 75]),
         ("nonrec-noninf", "recursive", [100]),
         ("nonrec-inf", "informed", [50, 50]),
         ("rec-1", "recursive", [100]),
         ("rec-2", "recursive", [50, 50]),
         ("rec-3", "recursive", [25, 25, 50]),
         ("rec-6", "recursive", [3, 4, 6, 12, 25, 50]),
-        ("holdout", "holdout", [50, 50]),
         ("10,20,70", "recursive", [10, 20, 70]),
         ("1,1", "recursive", [50, 50]),
         ("1,3", "recursive", [25, 75]),
     ],
 )
 def test_a_hundred_episodes_are_divided_as_the_paper_or_the_user_says(name, kind, sizes):
+    """A fixed predictor is fitted to so many episodes; the other schemes divide by themselves."""
     found = scheme(name)
     assert (found.name, found.kind) == (name, kind)
-    assert found.sizes(100) == sizes
+    assert found.sizes(100, 25) == sizes
+    fixed = kind in ("auto", "holdout")
+    assert (found.fixed, found.pac_bayes) == (fixed, not fixed)
+    assert found.reproducible_prior is (kind == "recursive")
+    assert not found.anytime
 
 
 def compositions(total, parts):
@@ -82,27 +87,29 @@ def test_few_episodes_by_hand():
     # Shares of 10 episodes in rec-6 are 0.3, 0.4, 0.6, 1.2, 2.5, 5.0; their floors, at least 1, are
     # 1, 1, 1, 1, 2, 5 and add up to 11. One has to go: 5 -> 4 adds 1 to the squared distance,
     # 2 -> 1 adds 1.5^2 - 0.5^2 = 2.
-    assert scheme("rec-6").sizes(10) == [1, 1, 1, 1, 2, 4]
-    assert scheme("rec-6").sizes(6) == [1, 1, 1, 1, 1, 1]
-    assert scheme("rec-2").sizes(7) == [4, 3]
+    assert scheme("rec-6").sizes(10, 0) == [1, 1, 1, 1, 2, 4]
+    assert scheme("rec-6").sizes(6, 0) == [1, 1, 1, 1, 1, 1]
+    assert scheme("rec-2").sizes(7, 0) == [4, 3]
 
 
 @pytest.mark.parametrize(
-    ("name", "episodes", "needed"),
-    [
-        ("rec-6", 5, 6),
-        ("rec-2", 1, 2),
-        ("holdout", 1, 2),
-        ("nonrec-inf", 1, 2),
-        ("1,1,1", 2, 3),
-        ("auto", 1, 2),
-    ],
+    ("name", "needed"), [("rec-6", 6), ("rec-2", 2), ("nonrec-inf", 2), ("1,1,1", 3)]
 )
-def test_too_few_episodes_are_an_input_error_with_the_number_needed(name, episodes, needed):
-    words = f"at least {needed} validation episodes for {name}, found {episodes}"
+def test_fewer_episodes_than_portions_are_refused_with_the_number_needed(name, needed):
+    words = f"at least {needed} validation episodes for {name}, found {needed - 1}: record more"
+    with pytest.raises(InputError, match=words) as error:
+        scheme(name).sizes(needed - 1, 0)
+    assert "\n" not in str(error.value)
+    assert scheme(name).sizes(needed, 0) == [1] * needed
+
+
+@pytest.mark.parametrize("name", ["auto", "holdout"])
+@pytest.mark.parametrize(("episodes", "fit"), [(10, 0), (10, 10), (10, 11), (1, 1)])
+def test_a_fixed_predictor_needs_episodes_on_either_side(name, episodes, fit):
+    words = f"`fit_episodes` of at least 1 and below {episodes} episodes in all, found {fit}"
     with pytest.raises(InputError, match=words):
-        scheme(name).sizes(episodes)
-    assert scheme(name).sizes(needed) == [1] * needed
+        scheme(name).sizes(episodes, fit)
+    assert scheme(name).sizes(10, 9) == [9, 1]
 
 
 @pytest.mark.parametrize(
@@ -111,42 +118,19 @@ def test_too_few_episodes_are_an_input_error_with_the_number_needed(name, episod
         *("", "rec", "rec-", "rec-0", "rec-01", "rec-100", "rec-2.5", "rec--2", "Rec-2", "rec-6 "),
         *("nonrec", "Auto", "100", "10,", ",10", "10,0", "10,-5", "10;20", "10, 20", "1e2,3"),
         *("rec-21", "rec-\uff12", "1\u0662,3"),  # too deep; digits of other scripts
+        "sequential",
     ],
 )
-def test_an_unknown_scheme_is_an_input_error_that_lists_the_known(name):
-    with pytest.raises(
-        InputError, match="auto, nonrec-noninf, nonrec-inf, holdout, sequential, rec-T"
-    ) as error:
-        scheme(name)
-    assert repr(name) in str(error.value)
-    with pytest.raises(InputError):
+def test_an_unknown_scheme_is_refused_with_the_known(name):
+    with pytest.raises(InputError, match="auto, nonrec-noninf, nonrec-inf, holdout, rec-T") as error:
         Options(scheme=name)
+    assert f"found {name!r}" in str(error.value)
+    assert "\n" not in str(error.value)
+    # what holds at every number of episodes comes with a target alone
+    assert ("give `until`" in str(error.value)) is (name == "sequential")
 
 
 @pytest.mark.parametrize("value", [None, 3, ["rec-2"], 2.5])
-def test_a_scheme_that_is_no_name_is_an_input_error_too(value):
-    with pytest.raises(InputError, match="expected a scheme among"):
+def test_a_scheme_that_is_no_name_is_refused_too(value):
+    with pytest.raises(InputError, match="`scheme` must be a text"):
         Options(scheme=value)
-
-
-@pytest.mark.parametrize(
-    ("name", "free"),
-    [("auto", 27), ("holdout", 50), ("nonrec-inf", 50), ("rec-2", 0), ("nonrec-noninf", 0)],
-)
-def test_only_portions_that_no_bound_is_evaluated_on_are_free(name, free):
-    assert scheme(name).free(100) == free
-    assert scheme(name).fixed is (name in ("auto", "holdout"))
-
-
-@pytest.mark.parametrize(
-    ("episodes", "pilot", "free"),
-    [(100, 10, 20), (100, 0, 27), (90, 10, 17), (11, 0, 3), (2, 10, 1), (2, 0, 1), (20, 100, 1)],
-)
-def test_in_scheme_auto_the_pilot_counts_towards_three_elevenths_that_are_free(
-    episodes, pilot, free
-):
-    """Three elevenths of pilot and validation, to the nearest; at least one on either side."""
-    chosen = scheme("auto")
-    assert chosen.free(episodes, pilot) == free
-    assert chosen.sizes(episodes, pilot) == [free, episodes - free]
-    assert scheme("holdout").sizes(episodes, pilot) == scheme("holdout").sizes(episodes)

@@ -75,8 +75,8 @@ def certify(
 
         assert isinstance(found, PolicySource)  # settle refuses recordings
         return issue_until(
-            lambda count, first: measure_properties(
-                roll_out(found, settings, rollout, count, first=first, progress=progress), own
+            lambda count, first: roll_out(
+                found, settings, rollout, count, first=first, progress=progress
             ),
             settings,
             options=asked,

@@ -15,7 +15,7 @@ from tightrope.certificates.ledger import DELTA, DELTA_PRIME
 from tightrope.certificates.schemes import scheme
 from tightrope.devices import check_device
 from tightrope.errors import InputError
-from tightrope.records import checked, plain
+from tightrope.records import checked
 from tightrope.seeds import Seed, resolve_seed
 
 __all__ = ["MC_PASSES", "Auto", "Off", "Options", "Termination", "Unit", "target_of"]
@@ -26,6 +26,8 @@ Off = Literal["off"]
 Termination = Literal["failure", "success", "neutral"]
 MC_PASSES = 20
 
+# Options of statements that hold for a number of episodes fixed beforehand.
+_FOR_A_FIXED_NUMBER = ("return_floor", "discounted_floor", "fail_below", "termination")
 _Count = Annotated[int, Field(ge=0, le=10_000_000)]
 _Positive = Annotated[int, Field(ge=1, le=10_000_000)]
 _Proper = Annotated[float, Field(gt=0, lt=1)]
@@ -117,8 +119,11 @@ class Options:
         if self.clock == "off" and self.time_limit != "auto":
             raise InputError(f"expected no `time_limit` with `clock` off, found {self.time_limit}")
         if isinstance(self.return_range, tuple) and not self.return_range[0] < self.return_range[1]:
+            raise InputError(f"expected a `return_range` LO < HI, found {self.return_range!r}")
+        if self.gamma == 1 and self.discounted_floor != "off":
             raise InputError(
-                f"expected a finite `return_range` LO < HI, found {self.return_range!r}"
+                "expected `return_floor` with `gamma` 1, found `discounted_floor` "
+                f"{self.discounted_floor:g}: there is one return"
             )
         if self.seed != "fresh":
             resolve_seed(self.seed)
@@ -131,13 +136,13 @@ class Options:
         fixed = chosen.fixed and not self.paper
         if fixed and self.pilot_episodes != "auto":
             raise InputError(
-                f"expected no `pilot_episodes` with scheme {self.scheme}, found "
-                f"{self.pilot_episodes}: `fit_episodes` fix range and scaling"
+                f"expected no `pilot_episodes` with {self.scheme}, found {self.pilot_episodes}: "
+                "`fit_episodes` fix range and scaling"
             )
         if not fixed and self.fit_episodes != "auto":
             raise InputError(
-                f"expected no `fit_episodes` with scheme {self.scheme}, found {self.fit_episodes}: "
-                "a PAC-Bayes scheme divides its validation episodes itself"
+                f"expected no `fit_episodes` with {'`paper`' if self.paper else self.scheme}, found "
+                f"{self.fit_episodes}: a PAC-Bayes scheme divides its validation episodes itself"
             )
         if isinstance(self.episodes, int) and not chosen.fixed:
             chosen.sizes(self.episodes, 0)
@@ -151,15 +156,16 @@ class Options:
                 )
             return
         target_of(self.until)
-        if self.scheme != "auto" or self.paper:
-            raise InputError(
-                f"expected no `scheme` and no `paper` with `until`, found {self.scheme}: only its "
-                "own bound holds at every number of episodes"
-            )
         if self.episodes != "auto":
             raise InputError(
                 f"expected `max_episodes` with `until`, found `episodes` {self.episodes}"
             )
+        for name in ("scheme", "paper", *_FOR_A_FIXED_NUMBER):
+            if (value := getattr(self, name)) != getattr(type(self), name):
+                raise InputError(
+                    f"expected no `{name}` with `until`, found {value!r}: a search certifies only "
+                    "what holds at every number of episodes"
+                )
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "Options":
@@ -172,7 +178,7 @@ class Options:
         for name in values:
             if name not in known:
                 raise InputError(f"expected options among {', '.join(known)}, found {name!r}")
-        return cls(**plain(values))
+        return cls(**values)
 
     def seeded(self, seed: int | None = None) -> "Options":
         """With that seed, or with the one that ``fresh`` comes to."""

@@ -150,6 +150,11 @@ def settle(
     if options.until != "off":
         if isinstance(source, Episodes):
             raise InputError("expected a policy to roll out with `until`, found recorded episodes")
+        if properties:
+            raise InputError(
+                f"expected no `properties` with `until`, found {properties[0].name!r}: a search "
+                "certifies only what holds at every number of episodes"
+            )
         chosen = Scheme("sequential", "sequential")
     preset = preset or PRESETS["paper" if options.paper else options.preset]
     environment = _environment(source)

@@ -1,0 +1,98 @@
+"""The band (T.2): its profile, its scores and its limit, against plain loops."""
+
+import math
+
+import numpy as np
+import pytest
+from constructed import OUTWARD, certificate, evidence, made_up, recorded
+
+from tightrope.bounds import tolerance_rank
+from tightrope.certificates.ledger import joint_ledger
+from tightrope.certificates.statements.band import Band, half_widths
+from tightrope.errors import InputError
+
+BAND = Band()
+
+
+def plain_scores(errors, profile, limit, thin=1):
+    """Largest error of each episode over the profile, step by step."""
+    found = []
+    for own in errors:
+        parts = []
+        for t in range(0, len(own), thin):
+            part = profile[min(t * len(profile) // limit, len(profile) - 1)] if limit else 1.0
+            parts.append(abs(own[t]) / part)
+        found.append(max(parts))
+    return found
+
+
+@pytest.mark.parametrize(("profile", "limit"), [([1.0], None), ([0.25, 0.5, 1.0, 0.8], 8)])
+@pytest.mark.parametrize("thin", [1, 3])
+@pytest.mark.parametrize("n", [30, 120])
+def test_a_band_is_an_order_statistic_of_the_largest_error_over_the_profile(
+    profile, limit, thin, n
+):
+    """At 90 % where n suffices; the largest of 30 episodes at its own share."""
+    rewards, errors = made_up(seed=4, episodes=n)
+    seen, delta = evidence(rewards, errors, limit=limit, thin=thin, high=20.0), 0.02
+    ledger = joint_ledger([("band", 1)], delta=0.015, delta_prime=0.005)
+    (found,) = BAND.state(seen, {"profile": profile}, ledger, 0.5)
+    scores = plain_scores(errors, profile, limit, thin)
+    np.testing.assert_allclose(BAND.scores(seen, {"profile": profile}), scores, rtol=1e-9)
+    rank = int(tolerance_rank(0.9, n=n, delta=delta)) or n
+    assert found.limit == found.value_raw == pytest.approx(sorted(scores)[rank - 1] * (1 + OUTWARD))
+    assert found.rms_raw is None  # it is a largest error
+    assert found.value == pytest.approx(found.limit / 20)
+    assert found.share == (0.9 if n == 120 else pytest.approx(delta ** (1 / n), rel=1e-9))
+    assert found.share <= max(0.9, delta ** (1 / n))
+    assert found.quantity.endswith({1: "at every step", 3: "at every third step"}[thin])
+    assert ("profile over elapsed time" in found.note) is (len(profile) > 1)
+    assert (found.n, found.joint_confidence) == (n, 0.5)
+    assert found.confidence == pytest.approx(0.98)
+
+
+def test_a_profile_is_the_size_of_errors_over_elapsed_time_and_at_most_one():
+    rng = np.random.default_rng(1)
+    sizes = 0.01 + 0.1 * (np.arange(100) >= 50)
+    errors = [sizes * rng.normal(size=100) for _ in range(80)]
+    rewards = rng.normal(5.0, 1.0, (80, 100))
+    profile = BAND.choose(evidence(rewards, errors, limit=100), None)["profile"]
+    assert len(profile) == 20
+    assert max(profile) == 1.0
+    assert min(profile) >= 0.2 * (1 - 1e-12)
+    assert max(profile[:10]) < 0.45  # the floor, and a little of the overall size
+    assert min(profile[10:]) > 0.8
+    at = half_widths(np.array([0, 4, 5, 99, 400]), {"profile": profile}, 100)
+    assert at.tolist() == [profile[i] for i in (0, 0, 1, 19, 19)]
+    constant = [
+        evidence(rewards, errors),  # no clock
+        evidence(rewards[:1], errors[:1], limit=100),  # too few steps to tell
+        evidence(rewards[:2], np.zeros((2, 100)), limit=100),  # no errors at all
+        None,
+    ]
+    assert [BAND.choose(fit, None) for fit in constant] == [{"profile": [1.0]}] * 4
+
+
+@pytest.mark.parametrize(
+    "profile", [[], [0.5], [1e6], [1.0, 0.0], [1.0, -1.0], [math.nan, 1.0], "wide", [[1.0]], None]
+)
+def test_a_stored_profile_that_cannot_be_one_is_refused(profile):
+    """A wide profile would make a narrow band of any errors."""
+    with pytest.raises(InputError, match=r"profile in \(0, 1\], the largest 1") as error:
+        BAND.check({"profile": profile})
+    assert "\n" not in str(error.value)
+
+
+def test_the_profile_of_a_certificate_comes_from_its_fitting_set_alone():
+    """Twenty fitting episodes err late, the others early."""
+    rng = np.random.default_rng(3)
+    rewards = rng.normal(5.0, 1.0, (80, 40))
+    late = np.where(np.arange(40) >= 30, 1.0, 0.1)
+    errors = [(late if i < 20 else late[::-1]) * rng.normal(size=40) for i in range(80)]
+    found = certificate(recorded(rewards, errors), clock="on", return_range=(-20, 30))
+    band = found.statement("band")
+    profile = band.chosen["profile"]
+    assert max(profile[:10]) < 0.5 < min(profile[15:])
+    scores = plain_scores(errors[20:], profile, 40)
+    rank = int(tolerance_rank(0.9, n=60, delta=0.0035)) or 60
+    assert band.limit == pytest.approx(sorted(scores)[rank - 1], rel=1e-4)

@@ -1,0 +1,137 @@
+"""How often episodes fail or succeed, by Clopper and Pearson's bounds from scipy."""
+
+import numpy as np
+import pytest
+from constructed import OUTWARD, certificate, evidence, made_up, recorded
+from scipy.stats import beta
+
+from tightrope.certificates.ledger import joint_ledger
+from tightrope.certificates.statements.failure import LowReturn, Success, Terminates
+from tightrope.errors import InputError
+
+DELTA = 0.05
+
+
+def stated(family, seen):
+    ledger = joint_ledger([(family.budget, 1)], delta=0.9 * DELTA, delta_prime=0.1 * DELTA)
+    return family.state(seen, {}, ledger, 0.5)[0]
+
+
+def at_most(count, n, delta=DELTA):
+    return beta.ppf(1 - delta, count + 1, n - count) if count < n else 1.0
+
+
+def seen_of(*, terminated=False, success=None, count=30):
+    rewards, _ = made_up(episodes=count)
+    return evidence(rewards, terminated=terminated, success=success)
+
+
+EVENTS = {
+    "terminates": Terminates("neutral"),
+    "fails": Terminates("failure"),
+    "reaches": Success(recorded=False),
+    "succeeds": Success(recorded=True),
+    "low": LowReturn(20.0),
+}
+WORDS = {
+    "terminates": ("early termination", "early-termination", "terminates early"),
+    "fails": ("early termination", "early-termination", "fails (terminates early)"),
+    "reaches": ("success", "success", "reaches its goal (terminates)"),
+    "succeeds": ("success", "success", "succeeds"),
+    "low": ("low return", "low-return", "'s undiscounted return is below 20"),
+}
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 29, 30])
+@pytest.mark.parametrize("name", ["terminates", "fails", "reaches", "succeeds"])
+def test_probabilities_are_exact_binomial_bounds_on_counts(name, count):
+    """At least: 1 minus the upper bound on how often it does not happen."""
+    happened = np.random.default_rng(count).permutation(np.arange(30) < count)
+    if name == "succeeds":  # whatever terminating may mean
+        seen = seen_of(success=happened, terminated=~happened)
+    else:
+        seen = seen_of(terminated=happened)
+    found = stated(EVENTS[name], seen)
+    if name in ("terminates", "fails"):
+        expected = min(at_most(count, 30) * (1 + OUTWARD), 1.0)
+        assert found.vacuous is (count == 30)
+    else:
+        expected = (1 - at_most(30 - count, 30)) * (1 - OUTWARD)
+        assert found.vacuous is (count == 0)
+    assert found.value == found.value_raw == found.limit == pytest.approx(expected, rel=1e-8)
+    assert found.direction == ("at-most" if name in ("terminates", "fails") else "at-least")
+    assert (found.estimate, found.n, found.rms_raw) == (count / 30, 30, None)
+    assert found.note == f"{count} of 30 episodes"
+    label, target, words = WORDS[name]
+    assert (found.name, found.target, found.kind) == (label, target, "failure")
+    assert found.quantity == f"probability that an episode {words}"
+
+
+def test_a_return_below_the_threshold_is_a_failure_and_one_on_it_is_none():
+    lengths = [3, 5, 7, 4, 6, 5]
+    seen = evidence([np.ones(length) for length in lengths])
+    found = stated(LowReturn(5.0), seen)
+    assert found.estimate == 2 / 6
+    assert found.value == pytest.approx(at_most(2, 6) * (1 + OUTWARD), rel=1e-8)
+    assert found.quantity == "probability that an episode's undiscounted return is below 5"
+
+
+@pytest.mark.parametrize(("count", "limit"), [(0, (3.35, 3.5)), (21, (22.6, 22.8))])
+def test_the_rates_that_a_hundred_and_fifty_episodes_certify(count, limit):
+    """SPEC 12.10: 0 of 150 at 3.4 to 3.5 %, 21 of 150 at 22.7 %, at the default share."""
+    ended = np.arange(200) >= 200 - count
+    rewards, errors = made_up(episodes=200)
+    found = certificate(recorded(rewards, errors, terminated=ended)).statement("early termination")
+    delta = 0.035 * 3 / 20
+    assert found.limit == pytest.approx(at_most(count, 150, delta) * (1 + OUTWARD), rel=1e-6)
+    assert limit[0] <= 100 * found.limit <= limit[1]
+
+
+MEANINGS = {
+    "neutral": ({}, None, ["terminates"]),
+    "failure": ({"termination": "failure"}, None, ["fails"]),
+    "success": ({"termination": "success"}, None, ["reaches"]),
+    "recorded": ({}, "recorded", ["terminates", "succeeds"]),
+    "recorded, a failure": ({"termination": "failure"}, "recorded", ["fails", "succeeds"]),
+    "recorded goes before": ({"termination": "success"}, "recorded", ["succeeds"]),
+    "low": ({"fail_below": 20.0}, None, ["terminates", "low"]),
+    "low and success": ({"fail_below": 20.0, "termination": "success"}, None, ["reaches", "low"]),
+}
+
+
+@pytest.mark.parametrize(("options", "success", "names"), MEANINGS.values(), ids=MEANINGS)
+@pytest.mark.parametrize("scheme", ["auto", "holdout"])
+def test_what_terminating_means_is_what_the_user_says_or_the_record(
+    options, success, names, scheme
+):
+    """A recorded success has precedence over episodes that terminate."""
+    rng = np.random.default_rng(0)
+    ended, succeeded = rng.random(80) < 0.7, rng.random(80) < 0.4
+    rewards, errors = made_up(episodes=80)
+    episodes = recorded(
+        rewards, errors, terminated=ended, success=succeeded if success else None
+    )
+    found = certificate(episodes, scheme=scheme, fit_episodes=20, **options)
+    said = {s.name: s for s in found.statements if s.kind == "failure"}
+    assert list(said) == [WORDS[name][0] for name in names]
+    counts = {
+        "early-termination": ended,
+        "success": succeeded if success else ended,
+        "low-return": np.array([own.sum() < 20 for own in rewards]),
+    }
+    delta = 0.035 * 3 / 20 / len(names) if scheme == "auto" else 0.035
+    for statement, name in zip(said.values(), names, strict=True):
+        assert statement.target == WORDS[name][1]
+        assert WORDS[name][2] in statement.quantity
+        count = int(counts[statement.target][20:].sum())
+        assert statement.note == f"{count} of 60 episodes"
+        if statement.direction == "at-most":
+            expected = at_most(count, 60, delta)
+        else:
+            expected = 1 - at_most(60 - count, 60, delta)
+        assert statement.limit == pytest.approx(expected, rel=1e-4)
+
+
+def test_another_meaning_of_termination_is_refused():
+    with pytest.raises(InputError, match="`termination` must be 'failure', 'success' or 'neutral'"):
+        certificate(recorded(*made_up()), termination="good")
