@@ -20,11 +20,11 @@ from tightrope.seeds import resolve_seed
 if TYPE_CHECKING:
     from tightrope.posteriors import Scaling
 
-__all__ = ["BATCH", "PropertySettings", "Settings", "settle", "training_scaling"]
+__all__ = ["BATCH", "PILOT_EPISODES", "PropertySettings", "Settings", "settle", "training_scaling"]
 
 _EPISODES = 200  # to fit and to calibrate, for a policy that is rolled out here
 _PAPER = 100  # of validation and of test, in PAC-Bayes schemes
-_PILOT = 10
+PILOT_EPISODES = 10  # of PAC-Bayes schemes
 _SEARCH_FIT = 50
 BATCH = 10  # episodes until the first look of a search
 
@@ -213,8 +213,8 @@ def training_scaling(options: Options, source: PolicySource) -> "Scaling | None"
         low, high = range_from_training(record)
         return Scaling(low, high, "training", record.observation_mean, record.observation_deviation)
     warnings.warn(
-        f"the range of the training record is not used: {reason}; {_PILOT} pilot episodes fix the "
-        "range instead",
+        f"the range of the training record is not used: {reason}; {PILOT_EPISODES} pilot episodes "
+        "fix the range instead",
         stacklevel=2,
     )
     return None
@@ -271,7 +271,7 @@ def _pac_bayes_counts(
     """Pilot, validation and test episodes of a PAC-Bayes scheme."""
     pilot = options.pilot_episodes
     if pilot == "auto":
-        pilot = 0 if training is not None and preset.regression is None else _PILOT
+        pilot = 0 if training is not None and preset.regression is None else PILOT_EPISODES
     rolled_out = not isinstance(source, Episodes) or options.paper
     tests = _PAPER if rolled_out else 0
     test = tests if options.test_episodes == "auto" else options.test_episodes

@@ -23,7 +23,7 @@ class Audit:
     subject: Annotated[Positional[str], tyro.conf.arg(metavar="SUBJECT", help_behavior_hint="")] = (
         ""
     )
-    """A built-in process (independent, correlated, catastrophes, clipping, survivorship,
+    """A synthetic task (independent, correlated, catastrophes, clipping, survivorship,
     time-limit, drifting; docs/audit.md), or the file or folder of a policy, which is rolled out."""
     env: Annotated[str, tyro.conf.arg(metavar="ID", help_behavior_hint="")] = ""
     """Id of the environment of a policy; by default the one that it was trained in, if train wrote
@@ -48,7 +48,7 @@ class Audit:
         from tightrope.studies.audit.words import in_words
 
         subject, env = subject_of(
-            self.subject, self.env, demo=self.demo, expected="a process or a policy"
+            self.subject, self.env, demo=self.demo, expected="a synthetic task or a policy"
         )
         found = run_audit(
             subject,
@@ -65,4 +65,4 @@ class Audit:
             print(f"\nWritten to {found.results}")
         for label, reason in found.failed:
             print(f"failed: {label}: {reason}")
-        return 1 if found.failed or not found.kept else 0
+        return 1 if found.failed or not found.held else 0

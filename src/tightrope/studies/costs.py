@@ -10,6 +10,7 @@ from typing import Any
 
 from tightrope.agents.settings import AGENTS, SACSettings
 from tightrope.certificates.options import Options
+from tightrope.certificates.schemes import scheme
 from tightrope.environments import recipe
 from tightrope.posteriors.presets import PRESETS
 
@@ -58,19 +59,22 @@ def certify_cost(environment: str, spec: Mapping[str, Any]) -> tuple[float, floa
     for request in spec["requests"]:
         options = Options.of(request["options"])
         preset, repetitions = PRESETS[options.preset], len(request["seeds"])
-        sizes = options.division.sizes(int(options.episodes))
-        shared = (options.preset, options.sampling, options.episodes, options.clock)
+        asked, episodes = scheme(options.scheme), int(options.episodes)
+        quarter = max(episodes // 4, 1)
+        fit = quarter if options.fit_episodes == "auto" else options.fit_episodes
+        sizes = asked.sizes(episodes, fit)
+        shared = (options.preset, options.sampling, episodes, options.clock)
         chain: tuple[Any, ...] = shared
         certificates += repetitions
         seconds += repetitions * _CERTIFICATE
         if preset.regression is not None:
-            exact = options.division.exact
+            exact = asked.reproducible_prior
             chain = (*shared, 0 if exact else sizes[0])
             if chain not in fitted:
                 seconds += repetitions * preset.regression.updates(exact) * _REGRESSION
         fitted.add(chain)
-        if options.division.fixed and preset.regression is not None:
-            continue
+        if asked.fixed:  # without a regression, the first portion is fitted like the others
+            sizes = [] if preset.regression is not None else sizes[:1]
         for size in sizes:
             chain = (*chain, size, options.unit)
             if chain not in fitted:

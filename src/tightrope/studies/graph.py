@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.agents.settings import settings
-from tightrope.certificates.shares import PILOT_EPISODES
+from tightrope.certificates.schemes import scheme
+from tightrope.certificates.settings import PILOT_EPISODES
 from tightrope.environments import recipe
 from tightrope.errors import InputError
 from tightrope.files import sha256
@@ -251,10 +252,10 @@ def _certify(study: Study, subject: Subject, blocks: Sequence[Certification], co
 
 def _layout(study: Study, blocks: Sequence[Certification]) -> tuple[int, int, int]:
     """Pilot, validation and test episodes that are rolled out, in this order."""
-    pilots = [block.options.get("pilot_episodes", PILOT_EPISODES) for block in blocks]
-    pilot = max(PILOT_EPISODES if each == "auto" else int(each) for each in pilots)
-    most = max(max(block.episodes) for block in blocks)
-    return pilot, most, study.test_episodes
+    requests = [options for block in blocks for options in block.requests()]
+    pilots = [each.pilot_episodes for each in requests if not scheme(each.scheme).fixed]
+    pilot = max((PILOT_EPISODES if each == "auto" else each for each in pilots), default=0)
+    return pilot, max(max(block.episodes) for block in blocks), study.test_episodes
 
 
 def child(root: int, *path: object) -> int:

@@ -5,23 +5,36 @@ them is an error.
 """
 
 import dataclasses
+import itertools
 import math
 import re
 import tomllib
 import types
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from tightrope.agents.settings import LEVELS, settings
-from tightrope.certificates.options import Options
+from tightrope.certificates.options import Options, Unit
+from tightrope.certificates.schemes import scheme
 from tightrope.errors import InputError, one_line
 
-__all__ = ["AXES", "Certification", "Policies", "Study", "Training", "load_study", "study_from"]
+__all__ = [
+    "AXES",
+    "Certification",
+    "Policies",
+    "Study",
+    "Training",
+    "load_study",
+    "options_of",
+    "study_from",
+]
 
 # Options of a certificate that are axes of a study, or that it decides itself.
 AXES = ("scheme", "preset", "unit", "sampling", "episodes")
-_OWN = ("test_episodes", "candidates", "seed", "device")
+_OWN = ("test_episodes", "candidates", "seed", "device", "paper", "until", "max_episodes")
+_FIXED = {"fit_episodes": True, "pilot_episodes": False}  # whether it is for a fixed predictor
 
 
 @dataclass(frozen=True)
@@ -82,12 +95,12 @@ class Certification:
     """Certificates of the same episodes with other random numbers."""
     presets: tuple[str, ...] = ("tight",)
     """paper, tight or both."""
-    units: tuple[str, ...] = ("step",)
+    units: tuple[Unit, ...] = ("step",)
     """step, episode or both."""
     samplings: tuple[str, ...] = ("local",)
     """local, weights or both."""
     episodes: tuple[int, ...] = (100,)
-    """Validation episodes: the first so many of what was rolled out."""
+    """Validation episodes, to fit and to calibrate: the first so many of what was rolled out."""
     agents: tuple[str, ...] = ()
     """Only policies of these; by default of all."""
     environments: tuple[str, ...] = ()
@@ -95,7 +108,8 @@ class Certification:
     levels: tuple[str, ...] = ()
     """Only policies of these levels; by default of all."""
     options: dict[str, Any] = field(default_factory=dict)
-    """Other options of certify, such as mc_passes."""
+    """Other options of certify, such as mc_passes; `pilot_episodes` are for PAC-Bayes schemes, and
+    `fit_episodes` for auto and holdout."""
 
     def __post_init__(self) -> None:
         for name in ("schemes", "presets", "units", "samplings", "episodes"):
@@ -114,23 +128,38 @@ class Certification:
         Raises:
             InputError: a value is outside its set.
         """
+        axes = itertools.product(
+            self.presets, self.samplings, self.episodes, self.schemes, self.units
+        )
         return [
-            Options.of(
+            options_of(
+                name,
+                self.schemes,
                 {
                     **self.options,
-                    "scheme": scheme,
                     "preset": preset,
                     "unit": unit,
                     "sampling": sampling,
                     "episodes": count,
-                }
+                },
             )
-            for preset in self.presets
-            for sampling in self.samplings
-            for count in self.episodes
-            for scheme in self.schemes
-            for unit in self.units
+            for preset, sampling, count, name, unit in axes
         ]
+
+
+def options_of(name: str, schemes: Sequence[str], values: Mapping[str, Any]) -> Options:
+    """The options of one of several schemes, without those that only the other ones take.
+
+    Raises:
+        InputError: a value is outside its set, or an option is for none of the schemes.
+    """
+    kinds = {scheme(each).fixed for each in schemes}
+    own = {
+        key: value
+        for key, value in values.items()
+        if _FIXED.get(key, scheme(name).fixed) == scheme(name).fixed or len(kinds) == 1
+    }
+    return Options.of({**own, "scheme": name})
 
 
 @dataclass(frozen=True)

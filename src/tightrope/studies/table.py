@@ -5,8 +5,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -20,35 +18,34 @@ LABELS = ("agent", "environment", "instance", "level")  # of a policy
 def row(
     certificate: "Certificate", policy: Mapping[str, str], repetition: int, file: str
 ) -> dict[str, Any]:
-    """What the table says of one certificate; `columns` describes the fields."""
-    options, test = certificate.options, certificate.rollouts[-certificate.episodes.test :]
-    returns = np.add.reduceat(test.rewards, test.offsets[:-1])
-    tightness = certificate.tightness
+    """One row of the table for a certificate; `columns` describes the fields."""
+    c, total = certificate, len(certificate.rollouts)
+    test = c.rollouts.span(total - c.episodes.test, total)
     return {
         **{name: policy[name] for name in LABELS},
         "repetition": repetition,
-        "scheme": options.scheme,
-        "preset": options.preset,
-        "unit": options.unit,
-        "sampling": options.sampling,
-        "episodes": certificate.episodes.validation,
-        "bound": certificate.bound,
-        "bound_raw": certificate.bound_raw,
-        "rms_raw": certificate.rms_raw,
-        "train_error": certificate.train_error,
-        "test_error": certificate.test_error,
-        "tightness": tightness,
-        "constant_error": certificate.constant_error,
-        "confidence": certificate.confidence,
-        "n": certificate.n,
-        "effective_n": certificate.effective_n,
-        "kl": sum(portion.kl for portion in certificate.portions),
-        "clipped_share": certificate.clipped_share,
-        "return_low": certificate.return_range.low,
-        "return_high": certificate.return_range.high,
-        "mean_return": float(returns.mean()),
-        "void": certificate.void,
-        "seed": options.seed,
+        "scheme": c.scheme,
+        "preset": c.preset,
+        "unit": c.unit,
+        "sampling": c.settings.sampling,
+        "episodes": c.episodes.validation,
+        "bound": c.bound,
+        "bound_raw": c.bound_raw,
+        "rms_raw": c.rms_raw,
+        "train_error": c.train_error,
+        "test_error": c.test_error,
+        "tightness": c.tightness,
+        "constant_error": c.constant_error,
+        "confidence": c.confidence,
+        "n": c.n,
+        "effective_n": c.effective_n,
+        "kl": sum(portion.kl for portion in c.portions),
+        "clipped_share": c.clipped_share,
+        "return_low": c.return_range.low,
+        "return_high": c.return_range.high,
+        "mean_return": float(test.returns(1.0).mean()),
+        "void": c.void,
+        "seed": c.settings.seed,
         "certificate": file,
     }
 

@@ -6,11 +6,15 @@ compute on one thread, so that a job gives the same numbers beside however many 
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tightrope.errors import InputError
+
+if TYPE_CHECKING:
+    from tightrope.certificates import Certificate, Settings
+    from tightrope.rollouts import Episodes
 
 __all__ = ["certify_job", "collect_job", "plain_settings", "train_job"]
 
@@ -55,7 +59,7 @@ def collect_job(spec: Spec, needs: Sequence[Path], out: Path) -> None:
 
 
 def certify_job(spec: Spec, needs: Sequence[Path], out: Path) -> None:
-    """Every certificate of one policy: its requests times its repetitions."""
+    """Every certificate of one policy: its requests times its repetitions, with shared fits."""
     import torch
 
     from tightrope.certificates import as_text, to_document
@@ -73,40 +77,37 @@ def certify_job(spec: Spec, needs: Sequence[Path], out: Path) -> None:
     (out / "rows.json").write_text(json.dumps(rows, indent=1, sort_keys=True) + "\n")
 
 
-def _certificates(spec: Spec, trained: Path, episodes: Any) -> Any:
-    """Requests of the same data together: repetitions and schemes share their fits."""
-    from tightrope.certificates import Options, Rollout, certify_many
-    from tightrope.certificates.request import request
+def _certificates(
+    spec: Spec, trained: Path, episodes: "Episodes"
+) -> "Iterator[tuple[Certificate, int]]":
+    """Each with the number of its repetition, which decides its seed."""
+    from tightrope.certificates import Options, settle
+    from tightrope.certificates.certify import issue
+    from tightrope.certificates.settings import training_scaling
+    from tightrope.rollouts import policy_source
+    from tightrope.studies.fits import shared_fits
+
+    source = policy_source(_policy(trained, spec), spec["environment"] or None)
+    fit = shared_fits()
+    for request in spec["requests"]:
+        asked = Options.of({**request["options"], "test_episodes": spec["layout"][-1]})
+        training = training_scaling(asked, source)
+        for repetition, seed in enumerate(request["seeds"]):
+            options = asked.seeded(seed)
+            settings = settle(options, source, training=training)
+            used = _used(episodes, spec["layout"], settings)
+            made = issue(used, settings, options=options, training=training, fit=fit)
+            yield made, repetition
+
+
+def _used(episodes: "Episodes", layout: Sequence[int], settings: "Settings") -> "Episodes":
+    """The first pilot, validation and test episodes of what was rolled out for all requests."""
     from tightrope.rollouts import join
 
-    pilot, validation, test = spec["layout"]
-    source = _policy(trained, spec)
-    groups: dict[tuple[int, int], list[Any]] = {}
-    for each in spec["requests"]:
-        asked = request(
-            source,
-            spec["environment"] or None,
-            Options.of({**each["options"], "test_episodes": test, "seed": 0}),
-            Rollout(),
-        )
-        key = (int(asked.options.pilot_episodes), int(asked.options.episodes))
-        groups.setdefault(key, []).append((asked, each["seeds"]))
-    for (own_pilot, own_validation), members in groups.items():
-        parts = [episodes[:own_pilot]] if own_pilot else []
-        parts += [episodes[pilot : pilot + own_validation], episodes[pilot + validation :]]
-        seen = join([one for part in parts for one in part], episodes.subject)
-        by_seeds: dict[tuple[int, ...], list[Any]] = {}
-        for asked, seeds in members:
-            by_seeds.setdefault(tuple(seeds), []).append(asked)
-        for seeds, several in by_seeds.items():
-            found = certify_many(
-                seen,
-                [asked.options for asked in several],
-                seeds,
-                training=several[0].training,
-            )
-            for line in found:
-                yield from ((certificate, number) for number, certificate in enumerate(line))
+    starts = (0, layout[0], layout[0] + layout[1])
+    counts = (settings.pilot, settings.validation, settings.test)
+    parts = (range(start, start + count) for start, count in zip(starts, counts, strict=True))
+    return join([episodes[number] for part in parts for number in part], episodes.subject)
 
 
 def _policy(trained: Path, spec: Spec) -> Path:

@@ -7,9 +7,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from tightrope.certificates.settings import settle
 from tightrope.errors import InputError
 from tightrope.files import write_folder
-from tightrope.studies.audit.processes import PROCESSES
+from tightrope.studies.audit.generators import SYNTHETIC, TASKS
 from tightrope.studies.audit.spec import TRUTH_EPISODES, Audit
 from tightrope.studies.audit.tally import Flag, Row, flags, tally
 from tightrope.studies.audit.work import RECORDS
@@ -26,7 +27,7 @@ __all__ = ["Audited", "run_audit"]
 _AT_ONCE = 10  # repetitions of a job
 _CERTIFICATE = 0.5  # seconds beside the fit, for estimates
 _UPDATE = 4e-3  # seconds of an update at 256 hidden units
-_POLICY_BREAKS = frozenset({"independent steps"})
+_OF_POLICIES = frozenset({"independent steps"})
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,8 @@ class Audited:
     results: Path | None
 
     @property
-    def kept(self) -> bool:
-        """Whether no promise was found broken whose assumption holds."""
+    def held(self) -> bool:
+        """Whether no claim was found violated that was made."""
         return not any(row.failed for row in self.rows)
 
 
@@ -62,15 +63,15 @@ class _Plan:
     Attributes:
         subject: what is certified, in words.
         content: what determines it, for the folder.
-        breaks: assumptions that it does not fulfil.
-        policy: the job that copies a policy, and its path; None for a process.
+        violates: assumptions that do not hold of it.
+        policy: the job that copies a policy, and its path; None for a synthetic task.
         before: jobs that repetitions need.
         spec: of the jobs of repetitions.
     """
 
     subject: str
     content: Mapping[str, Any]
-    breaks: frozenset[str]
+    violates: frozenset[str]
     policy: tuple[Job, Path] | None
     before: tuple[Job, ...]
     spec: Mapping[str, Any]
@@ -90,7 +91,7 @@ def run_audit(
     """Run the repetitions that are not done yet, then count.
 
     Args:
-        subject: name of a built-in process, or the file or folder of a policy.
+        subject: name of a synthetic task, or the file or folder of a policy.
         env: id of the environment of a policy; by default the one that it was trained in.
         audit: what is repeated, and how often.
         out: folder of the audit; more repetitions can be added to it.
@@ -125,7 +126,7 @@ def run_audit(
             if job.id in ended.done
             for record in json.loads((folder.jobs / job.id / RECORDS).read_text())
         ]
-        rows, fired = tuple(tally(records, plan.breaks)), tuple(flags(records))
+        rows, fired = tuple(tally(records, plan.violates)), tuple(flags(records))
         if records:
             write_folder(
                 folder.results, lambda new: _write(new, rows, fired, records), replace=True
@@ -142,13 +143,14 @@ def run_audit(
 
 def _plan(subject: str | Path, env: str | None, audit: Audit) -> _Plan:
     name = str(subject)
-    if name in PROCESSES:
+    if name in TASKS:
         if env is not None:
-            raise InputError(f"expected no `env` for the built-in process {name!r}")
-        process = PROCESSES[name]
-        audit.requests(process.options)
-        content = {"process": name, "file": "", "environment": ""}
-        return _Plan(f"{name}: {process.words}", content, process.breaks, None, (), content)
+            raise InputError(f"expected no `env` for the synthetic task {name!r}")
+        task = TASKS[name]
+        for options in audit.requests(task.options):
+            settle(options, SYNTHETIC)
+        content = {"task": name, "file": "", "environment": ""}
+        return _Plan(f"{name}: {task.words}", content, task.violates, None, (), content)
     return _plan_policy(Path(subject), env, audit)
 
 
@@ -157,8 +159,8 @@ def _plan_policy(path: Path, env: str | None, audit: Audit) -> _Plan:
 
     if not path.exists():
         raise InputError(
-            f"expected a process among {', '.join(PROCESSES)}, or the file or folder of a policy, "
-            f"found {str(path)!r}"
+            f"expected a synthetic task among {', '.join(TASKS)}, or the file or folder of a "
+            f"policy, found {str(path)!r}"
         )
     source = policy_source(path, env)
     copied = policy_job(path, path.name)
@@ -179,11 +181,11 @@ def _plan_policy(path: Path, env: str | None, audit: Audit) -> _Plan:
         seconds=seconds,
         size=size,
     )
-    spec = {"process": "", "file": path.name, "environment": env or ""}
+    spec = {"task": "", "file": path.name, "environment": env or ""}
     return _Plan(
         subject=f"{path.name} in {source.environment.id}",
         content={**spec, "digest": copied.spec["digest"]},
-        breaks=_POLICY_BREAKS,
+        violates=_OF_POLICIES,
         policy=(copied, path),
         before=(copied, truth),
         spec=spec,

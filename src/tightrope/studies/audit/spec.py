@@ -7,14 +7,15 @@ from typing import Any, Literal
 
 from tightrope.certificates.ledger import DELTA, DELTA_PRIME
 from tightrope.certificates.options import MC_PASSES, Auto, Options, Unit
-from tightrope.certificates.request import EPISODES
-from tightrope.certificates.shares import PILOT_EPISODES
+from tightrope.certificates.settings import settle
 from tightrope.errors import InputError
 from tightrope.seeds import resolve_seed
+from tightrope.studies.audit.generators import SYNTHETIC
+from tightrope.studies.spec import options_of
 
 __all__ = ["TRUTH_EPISODES", "Audit"]
 
-TRUTH_EPISODES = {"process": 20_000, "policy": 2_000}
+TRUTH_EPISODES = {"task": 20_000, "policy": 2_000}
 # A regression looks at the folds left out from a tenth of its updates on.
 _FEWEST = {"repetitions": 1, "truth_episodes": 100, "updates": 10, "width": 1}
 _OWN = ("schemes", "repetitions", "truth_episodes", "updates", "width", "seed")
@@ -32,18 +33,20 @@ class Audit:
     """As for certify; every one on the same episodes."""
     repetitions: int = 300
     """Of the whole procedure: fresh episodes, fit, certificate. More can be added later."""
-    unit: Unit = "step"
-    """What fits aim at. Mean risks are stated, and judged, in both units."""
+    unit: Unit | Auto = "auto"
+    """As for certify: what fits aim at. Mean risks are stated, and judged, in both units."""
     preset: Literal["paper", "tight"] = "tight"
     """As for certify."""
-    episodes: int = EPISODES
-    """Validation episodes of each certificate."""
-    pilot_episodes: int = PILOT_EPISODES
-    """Pilot episodes of each certificate."""
+    episodes: int | Auto = "auto"
+    """As for certify: to fit and to calibrate, together."""
+    fit_episodes: int | Auto = "auto"
+    """The first of them, in schemes auto and holdout; auto: a quarter."""
+    pilot_episodes: int | Auto = "auto"
+    """Pilot episodes of each certificate of a PAC-Bayes scheme, as for certify."""
     until: str = "off"
     """As for certify: stop at a target, such as 'rms<=20', in place of `episodes`."""
     max_episodes: int = Options.max_episodes
-    """Validation episodes at the most, with `until`."""
+    """Episodes to fit and to calibrate at the most, with `until`."""
     delta: float = DELTA
     """Failure probability over the data. A larger one needs fewer repetitions to be judged."""
     delta_prime: float = DELTA_PRIME
@@ -56,8 +59,8 @@ class Audit:
     width: int | Auto = "auto"
     """Of the hidden layers; auto: that of the preset."""
     truth_episodes: int | Auto = "auto"
-    """New episodes that tell the truth, the same for all repetitions; auto: 20,000 of a process,
-    2,000 of a policy."""
+    """New episodes that tell the truth, the same for all repetitions; auto: 20,000 of a
+    synthetic task, 2,000 of a policy."""
     seed: int = 0
     """Root of all randomness."""
 
@@ -66,9 +69,9 @@ class Audit:
         object.__setattr__(self, "seed", resolve_seed(self.seed))
         if not self.schemes or len(set(self.schemes)) < len(self.schemes):
             raise InputError(f"expected different `schemes`, found {list(self.schemes)}")
-        if self.until != "off" and self.schemes not in (("auto",), ("sequential",)):
+        if self.until != "off" and self.schemes != ("auto",):
             raise InputError(
-                f"expected `schemes` sequential with `until`, found {' '.join(self.schemes)}"
+                f"expected `schemes` auto with `until`, found {' '.join(self.schemes)}"
             )
         for name, least in _FEWEST.items():
             value = getattr(self, name)
@@ -80,19 +83,16 @@ class Audit:
                 raise InputError(f"`{name}` must be a whole number, found {value!r}") from None
             if value < least:
                 raise InputError(f"`{name}` must be at least {least}, found {value}")
-        asked = self.requests({})
-        if self.until != "off":
-            from tightrope.certificates.until import sequential  # not for the help: it is heavy
-
-            sequential(*asked)
+        for options in self.requests({}):
+            settle(options, SYNTHETIC)
 
     def requests(self, own: Mapping[str, Any]) -> list[Options]:
         """The options of a certificate of each scheme, with those of a subject."""
-        mine = {name: value for name, value in asdict(self).items() if name not in _OWN}
-        mine |= {"test_episodes": 0, "device": "cpu", "seed": 0}
+        given = {name: value for name, value in asdict(self).items() if name not in _OWN}
+        given |= {"test_episodes": 0, "device": "cpu", **own}
         if self.until != "off":
-            return [Options.of({**mine, **own, "episodes": "auto"})]
-        return [Options.of({**mine, **own, "scheme": name}) for name in self.schemes]
+            given["episodes"] = "auto"
+        return [options_of(name, self.schemes, given) for name in self.schemes]
 
     def content(self) -> dict[str, Any]:
         """What determines a repetition: all but how many there are."""

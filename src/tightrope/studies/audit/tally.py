@@ -1,22 +1,35 @@
-"""Counting: how often each statement was broken, against how often it may be."""
+"""Counting: how often each statement was violated, against how often it may be."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from scipy.stats import binomtest
 
-from tightrope.certificates import Certificate, Statement
-from tightrope.studies.audit.truth import Answer
+from tightrope.certificates import Certificate
+from tightrope.studies.audit.generators import ALIKE_EPISODES
+from tightrope.studies.audit.truth import State, Truth
 
-__all__ = ["FLAGS", "Flag", "Row", "Verdict", "flags", "interval", "record", "tally", "verdict"]
+__all__ = [
+    "ALL",
+    "FLAGS",
+    "Flag",
+    "Row",
+    "Verdict",
+    "flags",
+    "interval",
+    "record",
+    "tally",
+    "verdict",
+]
 
-Verdict = Literal["kept", "broken", "too few runs"]
+Verdict = Literal["held", "violated", "too few runs"]
+Claim = Literal["made", "assumption violated", "not made"]
 FLAGS = ("dependent steps", "drift", "vacuous", "void", "failed fit")
-ALL, ALL_EPISODE = "all at once", "all that need only independent episodes"
+ALL = "all at once"
+_LITERALLY = ": all steps, unclipped"
 _CONFIDENCE = 0.95  # of intervals
-_ALIKE = "alike episodes"
 
 
 @dataclass(frozen=True)
@@ -25,27 +38,28 @@ class Row:
 
     Attributes:
         scheme: of the certificates.
-        statement: what is promised, in short.
-        assumption: whether the subject fulfils what it needs; if not, nothing was promised.
-        promise: failure probability that the certificate states.
+        statement: which one, in short.
+        claim: whether it is made of this subject: not if the subject violates what it assumes, nor
+            of a statement's words taken literally, at all steps and without clipping.
+        nominal: failure probability that the certificate states.
         runs: repetitions.
-        broken: how many were surely broken.
-        unclear: how many were too close to call within the error of the truth.
-        low: lower limit of the failure probability, from those surely broken.
-        high: upper limit, from those that are not surely kept.
-        verdict: kept if `high` is at most the promise, broken if `low` is above it.
-        value: mean promised value, on the normalised scale; a probability for a failure.
+        violated: how many were surely violated.
+        inconclusive: how many were too close to call within the error of the truth.
+        low: lower limit of the failure probability, from those surely violated.
+        high: upper limit, from those that do not surely hold.
+        verdict: held if `high` is at most `nominal`, violated if `low` is above it.
+        value: mean certified value, on the normalised scale; a probability for an event.
         truth: mean of what it would have been if it were exact.
         tightness: mean distance between the two; positive is on the safe side.
     """
 
     scheme: str
     statement: str
-    assumption: Literal["holds", "broken"]
-    promise: float
+    claim: Claim
+    nominal: float
     runs: int
-    broken: int
-    unclear: int
+    violated: int
+    inconclusive: int
     low: float
     high: float
     verdict: Verdict
@@ -55,13 +69,8 @@ class Row:
 
     @property
     def failed(self) -> bool:
-        """Whether a promise that was made was not kept."""
-        return self.verdict == "broken" and self.assumption == "holds"
-
-    @classmethod
-    def names(cls) -> list[str]:
-        """Of the columns."""
-        return [entry.name for entry in fields(cls)]
+        """Whether a claim that was made did not hold."""
+        return self.verdict == "violated" and self.claim == "made"
 
 
 @dataclass(frozen=True)
@@ -76,96 +85,76 @@ class Flag:
     high: float
 
 
-def record(certificate: Certificate, answers: Sequence[Answer]) -> dict[str, Any]:
+def record(certificate: Certificate, found: Sequence[Truth]) -> dict[str, Any]:
     """One certificate against the truth, as JSON."""
-    said = []
-    for statement, answer in zip(certificate.statements, answers, strict=True):
-        safe = 1.0 if statement.direction == "at-most" else -1.0
-        said.append(
-            {
-                "statement": _name(statement),
-                "assumes": statement.assumes,
-                "promise": 1.0 - statement.confidence,
-                "state": answer.state,
-                "value": statement.value,
-                "tightness": safe * (statement.value - answer.truth),
-                **asdict(answer),
-            }
-        )
+    c = certificate
+    fired = (c.checks.dependent, c.checks.drifting, c.vacuous, c.void, c.failed_fit)
     return {
-        "scheme": certificate.scheme,
-        "promise": 1.0 - certificate.statements[0].joint_confidence,
-        "warnings": [flag for flag, fired in zip(FLAGS, _fired(certificate), strict=True) if fired],
-        "statements": said,
+        "scheme": c.scheme,
+        "nominal": 1.0 - c.joint_confidence,
+        "warnings": [flag for flag, fires in zip(FLAGS, fired, strict=True) if fires],
+        "statements": [_judged(each) for each in found],
     }
 
 
-def _fired(c: Certificate) -> tuple[bool, ...]:
-    return c.checks.dependent, c.checks.drifting, c.vacuous, c.void, c.failed_fit
+def _judged(found: Truth) -> dict[str, Any]:
+    s = found.statement
+    share = "" if s.share is None else f", {100 * s.share:.1f} %"
+    safe = 1.0 if s.direction == "at-most" else -1.0
+    return {
+        "statement": f"{s.name}{share}{'' if found.claimed else _LITERALLY}",
+        "claimed": found.claimed,
+        "joint": found.claimed and s.joint_confidence is not None,
+        "assumes": s.assumes,
+        "nominal": 1.0 - s.confidence,
+        "state": found.state,
+        "value": s.value,
+        "truth": found.value,
+        "tightness": safe * (s.value - found.value),
+    }
 
 
-def _name(statement: Statement) -> str:
-    """A statement in short, the same in every repetition."""
-    share = "" if statement.share is None else f", {100 * statement.share:.1f} %"
-    if statement.kind == "mean-risk":
-        return f"mean risk, unit {statement.unit}"
-    if statement.kind == "return":
-        total = statement.target.replace("-", " ")
-        return f"{total}{share}" if share else f"expected {total}"
-    if statement.kind == "failure":
-        return f"probability of {statement.target.replace('-', ' ')}"
-    return f"{statement.kind}{share}"
-
-
-def tally(records: Iterable[dict[str, Any]], breaks: frozenset[str]) -> list[Row]:
-    """A row for each statement of each scheme, and for all of a scheme at once."""
+def tally(records: Iterable[dict[str, Any]], violates: frozenset[str]) -> list[Row]:
+    """A row for each statement of each scheme, and for all of a scheme that hold jointly."""
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for each in records:
-        own = each["statements"]
-        for one in own:
+        for one in each["statements"]:
             groups.setdefault((each["scheme"], one["statement"]), []).append(one)
-        if each["promise"] >= 1:  # nothing is promised of all at once
-            continue
-        needs = [one for one in own if one["assumes"] == "independent episodes"]
-        for name, several in ((ALL, own), (ALL_EPISODE, needs)):
-            joint = {
-                "assumes": max(one["assumes"] for one in several),  # steps, if any does
-                "promise": each["promise"],
-                "state": _together([one["state"] for one in several]),
-            }
-            groups.setdefault((each["scheme"], name), []).append(joint)
-    return [_row(*key, several, breaks) for key, several in sorted(groups.items(), key=_place)]
+        if each["nominal"] < 1:  # otherwise nothing is claimed of all at once
+            joint = [one for one in each["statements"] if one["joint"]]
+            state = _together([one["state"] for one in joint])
+            both = {"claimed": True, "assumes": joint[0]["assumes"], "nominal": each["nominal"]}
+            groups.setdefault((each["scheme"], ALL), []).append({**both, "state": state})
+    in_order = sorted(groups.items(), key=lambda item: item[0][1] == ALL)  # stable: it comes last
+    return [_row(*key, several, violates) for key, several in in_order]
 
 
-def _place(item: tuple[tuple[str, str], Any]) -> tuple[bool, Any]:
-    return item[0][1] in (ALL, ALL_EPISODE), ""  # a stable sort: what is joint comes last
+def _together(states: Sequence[State]) -> State:
+    worst: tuple[State, ...] = ("violated", "inconclusive")
+    return next((state for state in worst if state in states), "held")
 
 
-def _together(states: Sequence[str]) -> str:
-    return next((state for state in ("broken", "unclear") if state in states), "kept")
-
-
-def _row(scheme: str, name: str, several: list[dict[str, Any]], breaks: frozenset[str]) -> Row:
-    runs = len(several)
-    broken = sum(one["state"] == "broken" for one in several)
-    unclear = sum(one["state"] == "unclear" for one in several)
-    promise = max(one["promise"] for one in several)
-    outside = _ALIKE in breaks or several[0]["assumes"] in breaks
+def _row(scheme: str, name: str, several: list[dict[str, Any]], violates: frozenset[str]) -> Row:
+    runs, first = len(several), several[0]
+    violated = sum(one["state"] == "violated" for one in several)
+    inconclusive = sum(one["state"] == "inconclusive" for one in several)
+    nominal = max(one["nominal"] for one in several)
+    outside = ALIKE_EPISODES in violates or first["assumes"] in violates
 
     def mean(column: str) -> float | None:
-        return float(np.mean([one[column] for one in several])) if "value" in several[0] else None
+        return float(np.mean([one[column] for one in several])) if column in first else None
 
     return Row(
         scheme=scheme,
         statement=name,
-        assumption="broken" if outside else "holds",
-        promise=promise,
+        claim="not made" if not first["claimed"] else "assumption violated" if outside else "made",
+        nominal=nominal,
         runs=runs,
-        broken=broken,
-        unclear=unclear,
-        low=interval(broken, runs)[0],
-        high=interval(broken + unclear, runs)[1],
-        verdict=verdict(broken, unclear, runs, promise),
+        violated=violated,
+        inconclusive=inconclusive,
+        low=interval(violated, runs)[0],
+        high=interval(violated + inconclusive, runs)[1],
+        verdict=verdict(violated, inconclusive, runs, nominal),
         value=mean("value"),
         truth=mean("truth"),
         tightness=mean("tightness"),
@@ -195,12 +184,12 @@ def interval(count: int, runs: int) -> tuple[float, float]:
     return float(found.low), float(found.high)
 
 
-def verdict(broken: int, unclear: int, runs: int, promise: float) -> Verdict:
-    """Whether a promise was kept; what is unclear never speaks for us, nor against us.
+def verdict(violated: int, inconclusive: int, runs: int, nominal: float) -> Verdict:
+    """Whether a claim held; what is inconclusive never speaks for us, nor against us.
 
     >>> verdict(0, 0, 300, 0.035), verdict(30, 0, 300, 0.035), verdict(0, 0, 20, 0.035)
-    ('kept', 'broken', 'too few runs')
+    ('held', 'violated', 'too few runs')
     """
-    if interval(broken, runs)[0] > promise:
-        return "broken"
-    return "kept" if interval(broken + unclear, runs)[1] <= promise else "too few runs"
+    if interval(violated, runs)[0] > nominal:
+        return "violated"
+    return "held" if interval(violated + inconclusive, runs)[1] <= nominal else "too few runs"

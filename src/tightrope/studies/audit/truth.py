@@ -1,286 +1,171 @@
-"""What is true of a statement, from a very large number of new episodes, with its error.
+"""What is true of a statement, from very many new episodes: held, violated, or too close to call.
 
-A statement is kept by a margin: how far what it promises is on the safe side of what is true. The
-margin is known up to the error of the sample, so a statement is surely kept, surely broken, or too
-close to call.
+The family of a statement scores new episodes as it scored those of the certificate. A share or a
+probability is known up to exact binomial limits, and a mean up to limits by bets, always from all
+new episodes; each limit fails with probability `_FAILURE`.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.stats import binomtest
 
-from tightrope.certificates import Certificate, Statement
-from tightrope.certificates.deviations import largest_deviations, predictions_along
-from tightrope.certificates.fixed import Errors, profile_at
-from tightrope.certificates.options import Unit
-from tightrope.certificates.statements import Kind, Target
-from tightrope.errors import InputError
+from tightrope.bounds import (
+    betting_lower,
+    betting_upper,
+    clopper_pearson_lower,
+    clopper_pearson_upper,
+)
+from tightrope.certificates import Certificate, Evidence, Family, Statement
+from tightrope.certificates.statements import families_for, family_of, outcomes_for
+from tightrope.certificates.statements.base import Target, Values
+from tightrope.certificates.statements.returns import ExpectedReturn
 from tightrope.posteriors import draw_predictions
-from tightrope.rollouts import Episodes, Pairs, discounted_returns, pairs
+from tightrope.rollouts import Episodes, Pairs, pairs
 
-__all__ = ["EVALUATORS", "Answer", "NewEpisodes", "Seen", "State", "answers"]
+__all__ = ["NewEpisodes", "State", "Truth", "truths"]
 
-State = Literal["kept", "broken", "unclear"]
-Values = NDArray[np.float64]
-_ERRORS = 4.0  # standard errors of a mean: more is left out once in 16,000 times
-_SURE = 1.0 - 1e-4  # of the exact interval of a share
-_FIRST_LOOK = 10  # part of the new episodes; the others decide what is too close to call
+State = Literal["held", "violated", "inconclusive"]
+_FAILURE = 1e-4
 _DRAWS = 0xA0D17  # root of the draws from posteriors
+_LARGEST = (
+    16.0  # unclipped squared error, in squared widths of the range; larger ones count as this
+)
 
 
 @dataclass(frozen=True)
-class Answer:
+class Truth:
     """What is true of a statement.
 
     Attributes:
-        low: the margin by which it is kept, at least; negative if it may be broken. On the
-            normalised scale, or as a share of episodes.
-        high: the same, at most.
-        truth: what the statement's `value` would be if it were exact.
+        statement: that is judged.
+        state: held or violated, if that is sure.
+        value: what the statement's `value` would be if it were exact.
+        claimed: False if the words were taken literally, at all steps and without clipping, which
+            the statement does not claim.
     """
 
-    low: float
-    high: float
-    truth: float
-
-    @property
-    def state(self) -> State:
-        """Kept or broken, if that is sure."""
-        if self.low >= 0:
-            return "kept"
-        return "broken" if self.high < 0 else "unclear"
+    statement: Statement
+    state: State
+    value: float
+    claimed: bool = True
 
 
 @dataclass(frozen=True)
 class NewEpisodes:
-    """New episodes as statements speak of them.
+    """New episodes as the statements of one subject speak of them.
 
     Attributes:
-        whole: the episodes.
-        pairs: their thinned steps.
-        returns: of whole episodes, by target.
-        known: targets whose expectation or probability needs no sample.
+        episodes: that no certificate has seen.
+        gamma: discount factor.
+        thin: every `thin`-th step counts.
+        known: targets whose expectation or probability is known in closed form.
     """
 
-    whole: Episodes
-    pairs: Pairs
-    returns: Mapping[Target, Values]
+    episodes: Episodes
+    gamma: float
+    thin: int
     known: Mapping[Target, float] = field(default_factory=dict)
 
-    @classmethod
-    def of(
-        cls,
-        episodes: Episodes,
-        *,
-        gamma: float,
-        thin: int,
-        known: Mapping[Target, float] | None = None,
-    ) -> "NewEpisodes":
-        """With returns discounted by `gamma`, and every `thin`-th step."""
-        starts = episodes.offsets[:-1]
-        returns: dict[Target, Values] = {
-            "discounted-return": discounted_returns(episodes, gamma)[starts],
-            "undiscounted-return": np.add.reduceat(episodes.rewards, starts),
-        }
-        return cls(episodes, pairs(episodes, gamma=gamma, thin=thin), returns, known or {})
-
-    def first(self, count: int) -> "NewEpisodes":
-        """The first so many of them."""
-        row = int(np.searchsorted(self.pairs.episode, count))
-        cut = Pairs(
-            observations=self.pairs.observations[:row],
-            returns=self.pairs.returns[:row],
-            episode=self.pairs.episode[:row],
-            step=self.pairs.step[:row],
-            episodes=count,
-        )
-        returns = {target: values[:count] for target, values in self.returns.items()}
-        return NewEpisodes(self.whole.span(0, count), cut, returns, self.known)
-
-
-class Seen:
-    """New episodes as one certificate sees them."""
-
-    def __init__(self, certificate: Certificate, new: NewEpisodes) -> None:
-        self.certificate, self.new = certificate, new
+    @cached_property
+    def thinned(self) -> Pairs:
+        """The steps that count."""
+        return pairs(self.episodes, gamma=self.gamma, thin=self.thin)
 
     @cached_property
-    def predicted(self) -> Values:
-        """(steps,) by the predictor without dice at all steps, in return units."""
-        return predictions_along(self.certificate.chain, self.new.whole)
+    def all_steps(self) -> Pairs:
+        """The same without thinning."""
+        return self.thinned if self.thin == 1 else pairs(self.episodes, gamma=self.gamma)
 
-    @cached_property
-    def errors(self) -> Errors:
-        """Of the predictor without dice."""
-        scaling, rows = self.certificate.chain.scaling, self.new.pairs
-        predicted = self.predicted[self.new.whole.offsets[rows.episode] + rows.step]
-        normalised = (predicted - scaling.low) / scaling.width
-        return Errors(
-            losses=np.square(normalised - scaling.targets(rows.returns)),
-            raw=predicted - rows.returns,
-            episode=rows.episode,
-            step=rows.step,
-        )
-
-    @cached_property
-    def losses(self) -> Values:
-        """(rows,) of what mean risks are about: drawn from the posterior, if there is one."""
-        chain, rows = self.certificate.chain, self.new.pairs
-        if not chain.gaussians or self.certificate.options.division.fixed:
-            return self.errors.losses
-        drawn = draw_predictions(
-            chain.gaussians[-1],
-            chain.scaling.inputs(rows.observations, rows.step),
-            passes=1,
-            seed=_DRAWS,
-            sampling="local",
-        )
-        targets = chain.scaling.targets(rows.returns)
-        return np.asarray(np.square(drawn[0].astype(np.float64) - targets))
-
-    @property
-    def width(self) -> float:
-        """Return units per 1 of the normalised scale."""
-        return self.certificate.width
-
-
-def answers(certificate: Certificate, new: NewEpisodes) -> list[Answer]:
-    """What is true of each statement; all new episodes are looked at where a tenth is too few.
-
-    Raises:
-        InputError: there is a statement of a kind that nothing here can judge.
-    """
-    for statement in certificate.statements:
-        if statement.kind not in EVALUATORS:
-            raise InputError(
-                f"expected statements of the kinds {', '.join(EVALUATORS)}, found "
-                f"{statement.kind!r}: add what judges it to EVALUATORS"
+    def evidence(self, certificate: Certificate) -> Evidence:
+        """With predictions: deterministic ones, or one draw from the posterior at each step."""
+        c, rows, predictor = certificate, self.all_steps, certificate.predictor
+        if c.settings.scheme.fixed:
+            predicted = predictor.along(self.episodes)
+        else:
+            inputs = predictor.scaling.inputs(rows.observations, rows.step)
+            drawn = draw_predictions(
+                c.posteriors[-1], inputs, passes=1, seed=_DRAWS, sampling="local"
             )
-    few = len(new.whole) // _FIRST_LOOK
+            predicted = np.full(len(self.episodes.rewards), np.nan)
+            at = self.episodes.offsets[rows.episode] + rows.step
+            predicted[at] = predictor.scaling.returns(drawn[0].astype(np.float64))
+        return Evidence(
+            self.episodes, self.thinned, predicted, predictor.scaling, self.gamma, self.thin
+        )
+
+
+def truths(certificate: Certificate, new: NewEpisodes) -> list[Truth]:
+    """What is true of every statement, and of the literal words of those on thinned errors."""
+    settings = certificate.settings
+    stated = families_for if settings.scheme.fixed else outcomes_for
+    families = stated(settings, certificate.rollouts)
+    seen = new.evidence(certificate)
+    literal = replace(seen, pairs=new.all_steps, thin=1)
     found = []
-    first = Seen(certificate, new.first(few)) if few > 1 else None
-    every = Seen(certificate, new)
-    for statement in certificate.statements:
-        judge = EVALUATORS[statement.kind]
-        answer = judge(statement, first) if first is not None else None
-        if answer is None or answer.state == "unclear":
-            answer = judge(statement, every)
-        found.append(answer)
+    for s in certificate.statements:
+        if s.kind == "mean-risk":
+            squares = np.minimum(np.square(literal.errors / seen.scaling.width), _LARGEST)
+            longest = settings.time_limit or int(new.episodes.lengths.max())
+            found.append(_mean_risk(s, seen, seen.losses, 1.0, longest))
+            unclipped = _mean_risk(s, literal, squares, _LARGEST, longest)
+            found.append(replace(unclipped, claimed=False))
+            continue
+        family = family_of(s, families)
+        found.append(_truth(s, family, seen, new.known))
+        if s.kind == "tolerance":
+            found.append(replace(_truth(s, family, literal, {}), claimed=False))
     return found
 
 
-# --- a judge for each kind ----------------------------------------------------------------------
+def _truth(s: Statement, family: Family, seen: Evidence, known: Mapping[Target, float]) -> Truth:
+    """Of a statement on episodes: a share of them, a probability or an expected return."""
+    scores = family.scores(seen, s.chosen)
+    at_most, n = s.direction == "at-most", len(scores)
+    if s.share is not None:
+        within = scores <= s.limit if at_most else scores >= s.limit
+        exact = float(np.quantile(scores, s.share if at_most else 1.0 - s.share))
+        state = _share(int(within.sum()), n, s.share, at_most=False)
+    elif s.target in known:
+        exact = known[s.target]
+        state = "held" if (exact <= s.limit if at_most else exact >= s.limit) else "violated"
+    elif isinstance(family, ExpectedReturn):
+        exact = float(scores.mean())
+        state = _mean(s.limit - scores, s.limit - s.chosen["top"], s.limit - family.floor)
+    else:  # an event
+        exact = float(scores.mean())
+        state = _share(int(scores.sum()), n, s.limit, at_most=at_most)
+    return Truth(s, state, family.units(exact, seen)[0])
 
 
-def _mean_risk(statement: Statement, seen: Seen) -> Answer:
-    mean, error = _risk(seen.losses, seen.new.pairs.episode, statement.unit)
-    return _upper(statement.value, mean, error)
+def _mean_risk(s: Statement, seen: Evidence, losses: Values, largest: float, longest: int) -> Truth:
+    """Of a mean over episodes or steps; over steps it is a ratio of means over episodes.
+
+    Its sign is that of the mean of what the losses of an episode exceed the stated one by.
+    """
+    counts = np.bincount(seen.pairs.episode).astype(np.float64)
+    totals = np.asarray(np.bincount(seen.pairs.episode, losses), dtype=np.float64)
+    most = -(-longest // seen.thin)
+    if s.unit == "episode":
+        totals, counts, most = totals / counts, np.ones(len(counts)), 1
+    excess = (totals - s.value * counts) / most
+    return Truth(s, _mean(excess, -s.value, largest - s.value), float(totals.sum() / counts.sum()))
 
 
-def _tolerance(statement: Statement, seen: Seen) -> Answer:
-    return _scores(statement, seen.errors.scores, seen)
+def _mean(excess: Values, low: float, high: float) -> State:
+    """Whether the expectation of independent values in [low, high] is at most 0."""
+    scaled, zero = np.clip((excess - low) / (high - low), 0.0, 1.0), -low / (high - low)
+    if excess.mean() <= 0:
+        return "held" if betting_upper(scaled, delta=_FAILURE) <= zero else "inconclusive"
+    return "violated" if betting_lower(scaled, delta=_FAILURE) > zero else "inconclusive"
 
 
-def _band(statement: Statement, seen: Seen) -> Answer:
-    found, c = seen.errors, seen.certificate
-    widths = profile_at(found.step, c.beforehand.profile, c.chain)
-    starts = np.flatnonzero(np.diff(found.episode, prepend=-1))
-    return _scores(statement, np.maximum.reduceat(np.abs(found.raw) / widths, starts), seen)
-
-
-def _monitor(statement: Statement, seen: Seen) -> Answer:
-    c = seen.certificate
-    scores = largest_deviations(
-        seen.predicted,
-        seen.new.whole,
-        gamma=c.options.gamma,
-        window=c.beforehand.window,
-        widths=c.beforehand.widths,
-    )
-    return _scores(statement, scores, seen)
-
-
-def _return(statement: Statement, seen: Seen) -> Answer:
-    low = seen.certificate.return_range.low
-    values = seen.new.returns[statement.target]
-    if statement.share is not None:
-        truth = (float(np.quantile(values, 1.0 - statement.share)) - low) / seen.width
-        return _covered(values >= statement.value_raw, statement.share, truth)
-    known = seen.new.known.get(statement.target)
-    mean, error = (known, 0.0) if known is not None else _mean(values)
-    margin, slack = (mean - statement.value_raw) / seen.width, _ERRORS * error / seen.width
-    return Answer(margin - slack, margin + slack, (mean - low) / seen.width)
-
-
-def _failure(statement: Statement, seen: Seen) -> Answer:
-    known = seen.new.known.get(statement.target)
-    if known is not None:
-        return _upper(statement.value, known, 0.0)
-    whole = seen.new.whole
-    if statement.target == "early-termination":
-        events = whole.terminated
-    elif statement.target == "no-success":
-        assert whole.success is not None  # the certificate speaks of it
-        events = ~whole.success
-    else:
-        threshold = seen.certificate.options.fail_below
-        assert threshold != "off"  # the certificate speaks of it
-        events = seen.new.returns["undiscounted-return"] < threshold
-    low, high = _share(events)
-    return Answer(statement.value - high, statement.value - low, float(events.mean()))
-
-
-Judge = Callable[[Statement, Seen], Answer]
-EVALUATORS: dict[Kind, Judge] = {
-    "mean-risk": _mean_risk,
-    "tolerance": _tolerance,
-    "band": _band,
-    "monitor": _monitor,
-    "return": _return,
-    "failure": _failure,
-}
-
-
-def _scores(statement: Statement, scores: Values, seen: Seen) -> Answer:
-    """At least a share of new episodes has a score of at most the value."""
-    assert statement.share is not None
-    truth = float(np.quantile(scores, statement.share)) / seen.width
-    return _covered(scores <= statement.value_raw, statement.share, truth)
-
-
-def _covered(reached: NDArray[np.bool_], share: float, truth: float) -> Answer:
-    low, high = _share(reached)
-    return Answer(low - share, high - share, truth)
-
-
-def _upper(promised: float, mean: float, error: float) -> Answer:
-    slack = _ERRORS * error
-    return Answer(promised - mean - slack, promised - mean + slack, mean)
-
-
-# --- estimates and their errors -----------------------------------------------------------------
-
-
-def _share(events: NDArray[np.bool_]) -> tuple[float, float]:
-    """An exact interval of the probability behind independent events."""
-    found = binomtest(int(events.sum()), len(events)).proportion_ci(_SURE, "exact")
-    return float(found.low), float(found.high)
-
-
-def _mean(values: Values) -> tuple[float, float]:
-    """Mean of independent values, and its standard error."""
-    return float(values.mean()), float(values.std(ddof=1)) / len(values) ** 0.5
-
-
-def _risk(losses: Values, episode: NDArray[np.int64], unit: Unit) -> tuple[float, float]:
-    """Mean loss over episodes or over steps, and its standard error; episodes are independent."""
-    sums, counts = np.bincount(episode, losses), np.bincount(episode)
-    if unit == "episode":
-        return _mean(sums / counts)
-    mean = float(sums.sum() / counts.sum())  # a ratio of two means
-    return mean, _mean((sums - mean * counts) / counts.mean())[1]
+def _share(count: int, n: int, stated: float, *, at_most: bool) -> State:
+    """Whether the probability behind `count` of `n` events is at most, or at least, the stated."""
+    low = float(clopper_pearson_lower(count, n=n, delta=_FAILURE))
+    high = float(clopper_pearson_upper(count, n=n, delta=_FAILURE))
+    if (high <= stated) if at_most else (low >= stated):
+        return "held"
+    return "violated" if ((low > stated) if at_most else (high < stated)) else "inconclusive"

@@ -1,12 +1,18 @@
 """An audit in words: a table for people."""
 
+from typing import get_args
+
 from tightrope.studies.audit.run import Audited
-from tightrope.studies.audit.tally import Row
+from tightrope.studies.audit.tally import Row, Verdict
 
 __all__ = ["in_words"]
 
-_OUTSIDE = "outside its assumption"
-_HEAD = ("scheme", "statement", "promise", "broken", "95 % interval", "tightness", "verdict")
+_HEAD = ("scheme", "statement", "nominal", "violated", "95 % interval", "tightness", "verdict")
+_CLAIMS = {
+    "made": "",
+    "assumption violated": " (outside its assumption)",
+    "not made": " (not claimed)",
+}
 
 
 def in_words(found: Audited) -> str:
@@ -22,31 +28,28 @@ def in_words(found: Audited) -> str:
         if flag.fired or flag.warning in ("dependent steps", "drift"):
             lines.append(f"  {flag.scheme}: {flag.warning} in {flag.fired} of {flag.runs}")
     lines.append("")
-    close = sum(row.unclear for row in found.rows if row.value is not None)
+    close = sum(row.inconclusive for row in found.rows if row.value is not None)
     if close:
         lines.append(
-            f"{close} statements were too close to call (they count as broken for kept, as kept "
-            "for broken): more `truth_episodes` would tell"
+            f"{close} statements were inconclusive (they count neither as held nor as violated): "
+            "more `truth_episodes` would tell"
         )
-    counts = {name: sum(row.verdict == name for row in found.rows) for name in _VERDICTS}
-    lines.append(", ".join(f"{count} {name}" for name, count in counts.items()))
-    wrong = [row for row in found.rows if row.failed]
-    lines += [f"BROKEN: {row.scheme}, {row.statement}" for row in wrong]
+    claimed = [row for row in found.rows if row.claim == "made"]
+    counts = {name: sum(row.verdict == name for row in claimed) for name in get_args(Verdict)}
+    told = ", ".join(f"{count} {name}" for name, count in counts.items())
+    lines.append(f"of {len(claimed)} claims: {told}")
+    lines += [f"VIOLATED: {row.scheme}, {row.statement}" for row in found.rows if row.failed]
     return "\n".join(lines)
 
 
-_VERDICTS = ("kept", "broken", "too few runs")
-
-
 def _cells(row: Row) -> tuple[str, ...]:
-    unclear = f" to {row.broken + row.unclear}" if row.unclear else ""
-    outside = f" ({_OUTSIDE})" if row.assumption == "broken" else ""
+    close = f" to {row.violated + row.inconclusive}" if row.inconclusive else ""
     return (
         row.scheme,
         row.statement,
-        f"{row.promise:.4f}",
-        f"{row.broken}{unclear} of {row.runs}",
+        f"{row.nominal:.4f}",
+        f"{row.violated}{close} of {row.runs}",
         f"{row.low:.4f} to {row.high:.4f}",
         "" if row.tightness is None else f"{row.tightness:.4g}",
-        f"{row.verdict}{outside}",
+        f"{row.verdict}{_CLAIMS[row.claim]}",
     )

@@ -2,7 +2,7 @@
 
 import json
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tightrope.studies.audit.processes import PROCESSES, Process
+from tightrope.studies.audit.generators import SYNTHETIC, TASKS, SyntheticTask
 from tightrope.studies.audit.spec import TRUTH_EPISODES, Audit
 from tightrope.studies.graph import child
 
 if TYPE_CHECKING:
-    from tightrope.certificates import Certificate, Options
-    from tightrope.rollouts import Episodes
+    from tightrope.certificates import Certificate, Settings
+    from tightrope.rollouts import Episodes, PolicySource
 
 __all__ = ["RECORDS", "repeat_job"]
 
@@ -27,119 +27,107 @@ def repeat_job(spec: Mapping[str, Any], needs: Sequence[Path], out: Path) -> Non
     """Repetitions `first` to `last`: fresh episodes, fits, certificates, and what is true."""
     import torch
 
-    from tightrope.posteriors import changed_presets, shortened
     from tightrope.studies.audit.tally import record
-    from tightrope.studies.audit.truth import NewEpisodes, answers
+    from tightrope.studies.audit.truth import NewEpisodes, truths
 
     torch.set_num_threads(1)
     audit = Audit(**spec["audit"])
-    subject: _Drawn | _RolledOut
-    if spec["process"]:
-        subject = _Drawn(PROCESSES[spec["process"]], audit)
-    else:
-        subject = _RolledOut(needs[0] / spec["file"], spec["environment"], needs[1], audit)
-    short = partial(
-        shortened,
-        updates=None if audit.updates == "auto" else audit.updates,
-        width=None if audit.width == "auto" else audit.width,
-    )
-    truth: NewEpisodes | None = None
+    subject = _subject(spec, needs, audit)
+    new: NewEpisodes | None = None
     records = []
     for number in range(spec["first"], spec["last"]):
-        seed = child(audit.seed, "repetition", number)
-        with changed_presets(short), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", ".*lie outside the return range")
-            warnings.filterwarnings("ignore", ".*will hardly be reached")
-            found = subject.certificates(seed)
-        for certificate in found:
-            if truth is None:  # thinning is settled by now, and the same for all
-                options = certificate.options
-                truth = NewEpisodes.of(
-                    subject.new(),
-                    gamma=options.gamma,
-                    thin=certificate.thin,
-                    known=subject.known,
-                )
-            judged = record(certificate, answers(certificate, truth))
+        for certificate in _certificates(subject, audit, child(audit.seed, "repetition", number)):
+            if new is None:  # thinning is settled by now, and the same for all
+                gamma, thin = certificate.settings.gamma, certificate.thin
+                new = NewEpisodes(subject.new(), gamma, thin, subject.known)
+            judged = record(certificate, truths(certificate, new))
             records.append({"repetition": number, **judged})
     (out / RECORDS).write_text(json.dumps(records, indent=1) + "\n")
 
 
-@dataclass(frozen=True)
-class _Drawn:
-    """A built-in process."""
+def _certificates(subject: "_Subject", audit: Audit, seed: int) -> "list[Certificate]":
+    """A certificate of each scheme, all of them of the last ones of the same episodes."""
+    from tightrope.certificates import settle
+    from tightrope.certificates.certify import issue
+    from tightrope.certificates.sequential import issue_until
+    from tightrope.certificates.settings import training_scaling
+    from tightrope.posteriors import PRESETS
+    from tightrope.studies.fits import shared_fits
 
-    process: Process
-    audit: Audit
-
-    @property
-    def known(self) -> Mapping[Any, float]:
-        return self.process.known
-
-    def certificates(self, seed: int) -> "list[Certificate]":
-        from tightrope.certificates.issue import certify_many
-        from tightrope.certificates.until import issue_until, sequential
-
-        requests = self.audit.requests(self.process.options)
-        if self.audit.until != "off":
-            requests = [sequential(each).seeded(seed) for each in requests]
-        count = self.audit.pilot_episodes + max(int(each.episodes) for each in requests)
-        episodes = self.process.record(count, np.random.default_rng(seed))
-        if self.audit.until != "off":
-            return [issue_until(_Stream(each, episodes)) for each in requests]
-        return [one for (one,) in certify_many(episodes, requests, [seed])]
-
-    def new(self) -> "Episodes":
-        asked = self.audit.truth_episodes
-        count = TRUTH_EPISODES["process"] if asked == "auto" else asked
-        return self.process.new(count, np.random.default_rng(child(self.audit.seed, "truth")))
-
-
-@dataclass(frozen=True)
-class _Stream:
-    """Recorded episodes that are handed out as they are asked for."""
-
-    options: "Options"
-    recorded: "Episodes"
-    training: None = None
-
-    def collect(self, count: int, *, first: int = 0, progress: bool = False) -> "Episodes":
-        """The next of them."""
-        return self.recorded.span(first, first + count)
-
-
-@dataclass(frozen=True)
-class _RolledOut:
-    """A policy in its environment."""
-
-    policy: Path
-    environment: str
-    truth: Path
-    audit: Audit
-
-    @property
-    def known(self) -> Mapping[Any, float]:
-        return {}
-
-    def certificates(self, seed: int) -> "list[Certificate]":
-        from tightrope.certificates.issue import certify_many
-        from tightrope.certificates.request import Rollout, request
-
-        asked = [
-            request(self.policy, self.environment or None, each.seeded(seed), Rollout(workers=1))
-            for each in self.audit.requests({})
+    preset = PRESETS[audit.preset].shortened(
+        None if audit.updates == "auto" else audit.updates,
+        None if audit.width == "auto" else audit.width,
+    )
+    asked = [options.seeded(seed) for options in audit.requests(subject.options)]
+    trained = [training_scaling(options, subject.source) for options in asked]
+    decided = [
+        settle(options, subject.source, preset=preset, training=training)
+        for options, training in zip(asked, trained, strict=True)
+    ]
+    most = max(settings.pilot + settings.most for settings in decided)
+    collect = subject.stream(decided[0], most)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*will hardly be reached")
+        if audit.until != "off":
+            return [issue_until(collect, decided[0], options=asked[0])]
+        episodes, fit = collect(most, 0), shared_fits()
+        return [
+            issue(
+                episodes.span(most - settings.episodes, most),
+                settings,
+                options=options,
+                training=training,
+                fit=fit,
+            )
+            for options, settings, training in zip(asked, decided, trained, strict=True)
         ]
-        if self.audit.until != "off":
-            return [each.issue() for each in asked]
-        found = certify_many(
-            asked[0].episodes(),
-            [each.options for each in asked],
-            [seed],
-            training=asked[0].training,
-        )
-        return [one for (one,) in found]
 
-    def new(self) -> "Episodes":
-        from tightrope.rollouts import load
 
-        return load(self.truth / "rollouts.safetensors")
+@dataclass(frozen=True)
+class _Subject:
+    """What is audited.
+
+    Attributes:
+        source: what defaults are settled for.
+        options: of its certificates.
+        known: targets whose expectation or probability is known in closed form.
+        stream: fresh episodes: from the settings and their largest number to a function from a
+            number of episodes, and the first of them, to the episodes.
+        new: the episodes that tell the truth.
+    """
+
+    source: "PolicySource"
+    options: Mapping[str, Any]
+    known: Mapping[Any, float]
+    stream: "Callable[[Settings, int], Callable[[int, int], Episodes]]"
+    new: "Callable[[], Episodes]"
+
+
+def _subject(spec: Mapping[str, Any], needs: Sequence[Path], audit: Audit) -> _Subject:
+    if spec["task"]:
+        return _synthetic(TASKS[spec["task"]], audit)
+    return _policy(needs[0] / spec["file"], spec["environment"] or None, needs[1])
+
+
+def _synthetic(task: SyntheticTask, audit: Audit) -> _Subject:
+    asked = audit.truth_episodes
+    count = TRUTH_EPISODES["task"] if asked == "auto" else asked
+
+    def stream(settings: "Settings", most: int) -> "Callable[[int, int], Episodes]":
+        recorded = task.record(most, np.random.default_rng(settings.seed))
+        return lambda size, first: recorded.span(first, first + size)
+
+    new = partial(task.new, count, np.random.default_rng(child(audit.seed, "truth")))
+    return _Subject(SYNTHETIC, task.options, task.known, stream, new)
+
+
+def _policy(path: Path, environment: str | None, truth: Path) -> _Subject:
+    from tightrope.certificates.certify import roll_out
+    from tightrope.rollouts import Rollout, load, policy_source
+
+    source = policy_source(path, environment)
+
+    def stream(settings: "Settings", most: int) -> "Callable[[int, int], Episodes]":
+        return lambda size, first: roll_out(source, settings, Rollout(workers=1), size, first=first)
+
+    return _Subject(source, {}, {}, stream, lambda: load(truth / "rollouts.safetensors"))

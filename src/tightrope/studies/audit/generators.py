@@ -1,6 +1,6 @@
-"""Built-in processes, from harmless to nasty: episodes from a generator, without any environment.
+"""Synthetic tasks, from harmless to nasty: episodes from a generator, without any environment.
 
-Observations are N(0, 1) in each of two features unless a process says otherwise, and rewards are
+Observations are N(0, 1) in each of two features unless a task says otherwise, and rewards are
 `SLOPE` times the first one plus noise, so that there is something to predict and something that
 cannot be. Everything is drawn as arrays (episodes, steps) and cut to length.
 """
@@ -12,24 +12,31 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.certificates.statements import Target
-from tightrope.rollouts import Episodes
+from tightrope.certificates.statements.base import Assumption, Target
+from tightrope.environments import Recipe
+from tightrope.rollouts import Episodes, PolicySource
 
 __all__ = [
+    "ALIKE_EPISODES",
     "FEATURES",
-    "PROCESSES",
     "SLOPE",
-    "Breach",
+    "SYNTHETIC",
+    "TASKS",
+    "Assumed",
     "Drawn",
-    "Process",
+    "Generator",
     "Steps",
+    "SyntheticTask",
     "recorded",
 ]
 
 SLOPE, FEATURES = 0.8, 2
-Breach = Literal["independent steps", "alike episodes"]
-_STEPS: frozenset[Breach] = frozenset({"independent steps"})
-_NOW = 1.0  # when new episodes are drawn, if a process changes between 0 and 1
+Assumed = Assumption | Literal["alike episodes"]
+ALIKE_EPISODES: Assumed = "alike episodes"
+_STEPS: frozenset[Assumed] = frozenset({"independent steps"})
+# What defaults are settled for: as if a policy was rolled out.
+SYNTHETIC = PolicySource(None, Recipe("synthetic", "custom", 1, False, "a generator"), None)
+_NOW = 1.0  # when new episodes are drawn, if a task changes between 0 and 1
 
 
 class Drawn(NamedTuple):
@@ -41,8 +48,8 @@ class Drawn(NamedTuple):
     terminated: NDArray[np.bool_]  # (episodes,); the others are cut by a time limit
 
 
-class Draw(Protocol):
-    """What draws the episodes of a process."""
+class Generator(Protocol):
+    """What draws the episodes of a synthetic task."""
 
     def draw(
         self,
@@ -183,86 +190,87 @@ class Wandering:
 
 
 @dataclass(frozen=True)
-class Process:
-    """A process by name, and what is certified of it.
+class SyntheticTask:
+    """Episodes of known properties, and how they are certified.
 
     Attributes:
         words: what it is.
-        source: that draws its episodes.
+        generator: draws its episodes.
         options: of its certificates; the return range is given, so that it does not vary.
-        breaks: assumptions that do not hold of it, so that statements that need them may fail.
+        violates: assumptions that do not hold of it: statements that need them may fail.
         known: targets whose expectation or probability is known in closed form.
     """
 
     words: str
-    source: Draw
+    generator: Generator
     options: Mapping[str, Any]
-    breaks: frozenset[Breach] = frozenset()
+    violates: frozenset[Assumed] = frozenset()
     known: Mapping[Target, float] = field(default_factory=dict)
 
     def record(self, count: int, rng: np.random.Generator) -> Episodes:
         """Episodes as somebody would record them, one after the other."""
         when = np.linspace(0.0, 1.0, count)
-        return recorded(self.source.draw(count, rng, when), {"log": "a built-in process"})
+        return recorded(self.generator.draw(count, rng, when), {"log": "a synthetic task"})
 
     def new(self, count: int, rng: np.random.Generator) -> Episodes:
         """New episodes, all of them from when the recording ends."""
-        return recorded(self.source.draw(count, rng), {"log": "a built-in process"})
+        return recorded(self.generator.draw(count, rng), {"log": "a synthetic task"})
 
 
 _ALONE: dict[str, Any] = {"gamma": 0.0, "thin": 1}  # the return of a step is its reward
+_BOUNDED = {**_ALONE, "return_floor": -50.0, "discounted_floor": -2.5}  # 20 steps of at least -2.5
 
-PROCESSES: dict[str, Process] = {
-    "independent": Process(
+TASKS: dict[str, SyntheticTask] = {
+    "independent": SyntheticTask(
         "independent steps: the return of a step is its own reward",
         Steps(noise=0.5, steps=20, largest=2.5, falls=0.2),
-        {**_ALONE, "return_range": (-2.5, 2.5), "return_floor": -50.0, "time_limit": 20},
+        {**_BOUNDED, "return_range": (-2.5, 2.5), "time_limit": 20},
         known={
             "early-termination": 0.2,
             "discounted-return": 0.0,
             "undiscounted-return": 0.0,
         },
     ),
-    "correlated": Process(
+    "correlated": SyntheticTask(
         "steps that share a hidden factor of their episode",
         Steps(noise=0.2, steps=40, offset=0.8),
         {**_ALONE, "return_range": (-3.0, 3.0), "time_limit": 40},
-        breaks=_STEPS,
+        violates=_STEPS,
     ),
-    "catastrophes": Process(
+    "catastrophes": SyntheticTask(
         "one episode in 200 is a catastrophe from its first step on",
         Steps(noise=0.3, steps=20, largest=2.5, disasters=1 / 200),
-        {**_ALONE, "return_range": (-2.5, 2.5), "return_floor": -50.0, "time_limit": 20},
-        breaks=_STEPS,
+        {**_BOUNDED, "return_range": (-2.5, 2.5), "time_limit": 20},
+        violates=_STEPS,
         known={
             "early-termination": 1 / 200,
             "discounted-return": -2.5 / 200,
             "undiscounted-return": -50.0 / 200,
         },
     ),
-    "clipping": Process(
+    "clipping": SyntheticTask(
         "four returns in five lie outside the return range",
         Steps(noise=0.5, steps=20),
         {**_ALONE, "return_range": (-0.25, 0.25), "time_limit": 20},
         known={"early-termination": 0.0},
     ),
-    "survivorship": Process(
+    "survivorship": SyntheticTask(
         "episodes of variable length, of which the sturdy ones have most steps",
         Falling(limit=60, hazard=0.04, spread=1.0),
         {"gamma": 0.95, "thin": 3, "return_range": (0.0, 25.0), "time_limit": 60},
-        breaks=_STEPS,
+        violates=_STEPS,
     ),
-    "time-limit": Process(
+    "time-limit": SyntheticTask(
         "every episode runs into the time limit; overlapping returns",
         Wandering(limit=60, memory=0.9, noise=0.5),
         {"gamma": 0.95, "thin": 5, "return_range": (-15.0, 40.0), "time_limit": 60},
-        breaks=_STEPS,
+        violates=_STEPS,
         known={"early-termination": 0.0},
     ),
-    "drifting": Process(
+    "drifting": SyntheticTask(
         "rewards rise while episodes are recorded; new ones come after",
         Steps(noise=0.5, steps=20, offset=0.2, drift=1.5),
         {**_ALONE, "return_range": (-3.0, 4.0), "time_limit": 20},
-        breaks=frozenset({"independent steps", "alike episodes"}),
+        violates=frozenset({"independent steps", "alike episodes"}),
     ),
 }
