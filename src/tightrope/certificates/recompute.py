@@ -18,7 +18,6 @@ from tightrope.certificates.statements import (
     choose,
     families_for,
     ledger_for,
-    outcomes_for,
 )
 from tightrope.certificates.statements.base import Family, Statement, Task
 from tightrope.certificates.statements.pac_bayes import (
@@ -116,7 +115,7 @@ def choices(split: Split, fitted: FittedPredictor) -> Choices:
         high=split.scaling.high,
         target=settings.until,
     )
-    chosen = choose(_families(settings, split.used), fit, task, ledger)
+    chosen = choose(families_for(settings, split.used), fit, task, ledger)
     if not settings.scheme.fixed:
         chosen[f"mean over {settings.unit}s"] = {"bet": bet_for(fit, split, ledger)}
     return chosen
@@ -124,7 +123,7 @@ def choices(split: Split, fitted: FittedPredictor) -> Choices:
 
 def ledger_of(settings: Settings, recorded: Episodes) -> Ledger:
     """Which failure probability goes where."""
-    families = _families(settings, recorded)
+    families = families_for(settings, recorded)
     if settings.scheme.fixed:
         return ledger_for(families, settings)
     return chain_ledger(
@@ -148,12 +147,6 @@ def headline_of(statements: Sequence[Statement]) -> int:
     return levels[-2] if len(levels) > 1 else levels[-1]
 
 
-def _families(settings: Settings, recorded: Episodes) -> list[Family]:
-    if settings.scheme.fixed:
-        return families_for(settings, recorded)
-    return outcomes_for(settings, recorded)
-
-
 def _joint(ledger: Ledger) -> float:
     """That all statements hold which need only independent episodes."""
     return ledger.confidence_of({budget for _, budget, _, _ in ledger.shares} - {STEPS})
@@ -173,7 +166,7 @@ def _fixed(
     split: Split, fitted: FittedPredictor, seen: Evidence, chosen: Choices, ledger: Ledger
 ) -> tuple[list[Statement], Portions]:
     """Every statement of a fixed predictor, on the calibration set."""
-    statements = _stated(_families(split.settings, split.used), seen, chosen, ledger)
+    statements = _stated(families_for(split.settings, split.used), seen, chosen, ledger)
     width = seen.scaling.width
     portions: Portions = {
         s.unit: (
@@ -200,5 +193,5 @@ def _pac_bayes(
         portions[unit] = bound_chain(measured, ledger=ledger, kappa=settings.kappa)
         statements.append(risk_statement(portions[unit], seen, unit, ledger, _joint(ledger), own))
     outcomes = replace(seen, episodes=split.outcomes)  # returns and failures need no predictions
-    families = _families(settings, split.used)
+    families = families_for(settings, split.used)
     return statements + _stated(families, outcomes, chosen, ledger), portions

@@ -45,12 +45,14 @@ STEPS = "mean over steps"  # has a budget of its own: it stands outside what hol
 
 
 def families_for(settings: Settings, recorded: Episodes) -> list[Family]:
-    """The statements of a fixed predictor: one family for each target and property.
+    """One family for each target and property; of a posterior's risk there is none.
 
     Args:
         settings: what is done.
         recorded: episodes that tell what is on record: success, and properties.
     """
+    if not settings.scheme.fixed:
+        return outcomes_for(settings, recorded)
     if settings.scheme.kind == "sequential":
         assert settings.until is not None  # settle sets both
         return [MeanRisk(settings.unit), LargeError(settings.until)]
