@@ -20,7 +20,15 @@ from tightrope.seeds import resolve_seed
 if TYPE_CHECKING:
     from tightrope.posteriors import Scaling
 
-__all__ = ["BATCH", "PILOT_EPISODES", "PropertySettings", "Settings", "settle", "training_scaling"]
+__all__ = [
+    "BATCH",
+    "PILOT_EPISODES",
+    "PropertySettings",
+    "Settings",
+    "settle",
+    "training_scaling",
+    "uses_training",
+]
 
 _EPISODES = 200  # to fit and to calibrate, for a policy that is rolled out here
 _PAPER = 100  # of validation and of test, in PAC-Bayes schemes
@@ -133,22 +141,26 @@ def settle(
     properties: tuple[Property, ...] = (),
     preset: Preset | None = None,
     training: "Scaling | None" = None,
+    rolled_out: bool | None = None,
 ) -> Settings:
     """Decide every default, and refuse what cannot work.
 
     Args:
         options: what is asked.
-        source: what it is asked of; recorded episodes are counted, and nothing else in them counts.
+        source: what it is asked of; of recorded episodes the number counts.
         properties: of the user's own.
         preset: goes before the one that the options name, as for audits with short fits.
         training: range and scaling of a training record, where it is used.
+        rolled_out: whether numbers of episodes are those of a roll-out; None: where the source is a
+            policy. The episodes of a certificate may have been rolled out for it.
 
     Raises:
         InputError: an option is not for this source, or there are too few episodes.
     """
     chosen = scheme("rec-6" if options.paper else options.scheme)
+    recorded = len(source) if isinstance(source, Episodes) and not rolled_out else None
     if options.until != "off":
-        if isinstance(source, Episodes):
+        if recorded is not None:
             raise InputError("expected a policy to roll out with `until`, found recorded episodes")
         if properties:
             raise InputError(
@@ -188,9 +200,11 @@ def settle(
         seed=resolve_seed(options.seed),
     )
     if chosen.fixed:
-        fit, validation, test = _fixed_counts(options, source)
+        fit, validation, test = _fixed_counts(options, recorded)
+        if options.until != "off" and isinstance(source, Episodes):
+            validation = len(source) - test  # where the search has ended
         return replace(settings, fit=fit, validation=validation, test=test)
-    pilot, validation, test = _pac_bayes_counts(options, source, preset, training)
+    pilot, validation, test = _pac_bayes_counts(options, recorded, preset, training)
     if pilot == 0 and training is None and chosen.reproducible_prior:
         raise InputError(
             "expected `pilot_episodes` of at least 1 for a recursion, found 0: range and scaling "
@@ -199,11 +213,16 @@ def settle(
     return replace(settings, pilot=pilot, validation=validation, test=test)
 
 
-def training_scaling(options: Options, source: PolicySource) -> "Scaling | None":
-    """Range and scaling of a policy's training record, where a PAC-Bayes scheme uses them."""
+def uses_training(options: Options) -> bool:
+    """Whether a training record may fix range and scaling: PAC-Bayes, and nothing else was asked."""
     fixed = scheme(options.scheme).fixed and not options.paper
     asked = options.pilot_episodes not in ("auto", 0) or options.return_range != "auto"
-    if source.record is None or fixed or asked:
+    return not (fixed or asked)
+
+
+def training_scaling(options: Options, source: PolicySource) -> "Scaling | None":
+    """Range and scaling of a policy's training record, where a PAC-Bayes scheme uses them."""
+    if source.record is None or not uses_training(options):
         return None
     from tightrope.posteriors import Scaling, range_from_training
 
@@ -244,7 +263,7 @@ def _thinning(environment: dict[str, Any]) -> int | None:
     return environment.get("thin") or known_thinning(str(environment.get("id", "")))
 
 
-def _fixed_counts(options: Options, source: Episodes | PolicySource) -> tuple[int, int, int]:
+def _fixed_counts(options: Options, recorded: int | None) -> tuple[int, int, int]:
     """Episodes to fit, to fit and calibrate, and to test: 12.10 of the theory."""
     test = 0 if options.test_episodes == "auto" else options.test_episodes
     if options.until != "off":
@@ -255,7 +274,7 @@ def _fixed_counts(options: Options, source: Episodes | PolicySource) -> tuple[in
                 f"{fit} episodes are fitted to"
             )
         return fit, fit + BATCH, test
-    validation = _validation(options, source, 0, test, _EPISODES)
+    validation = _validation(options, recorded, 0, test, _EPISODES)
     quarter = min(max(round(validation / 4), 1), max(validation - 1, 1))
     fit = quarter if options.fit_episodes == "auto" else options.fit_episodes
     Scheme("auto", "auto").sizes(validation, fit)  # refuses too few
@@ -263,36 +282,30 @@ def _fixed_counts(options: Options, source: Episodes | PolicySource) -> tuple[in
 
 
 def _pac_bayes_counts(
-    options: Options,
-    source: Episodes | PolicySource,
-    preset: Preset,
-    training: "Scaling | None",
+    options: Options, recorded: int | None, preset: Preset, training: "Scaling | None"
 ) -> tuple[int, int, int]:
     """Pilot, validation and test episodes of a PAC-Bayes scheme."""
     pilot = options.pilot_episodes
     if pilot == "auto":
         pilot = 0 if training is not None and preset.regression is None else PILOT_EPISODES
-    rolled_out = not isinstance(source, Episodes) or options.paper
-    tests = _PAPER if rolled_out else 0
+    tests = _PAPER if recorded is None or options.paper else 0
     test = tests if options.test_episodes == "auto" else options.test_episodes
-    return pilot, _validation(options, source, pilot, test, _PAPER), test
+    return pilot, _validation(options, recorded, pilot, test, _PAPER), test
 
 
-def _validation(
-    options: Options, source: Episodes | PolicySource, pilot: int, test: int, default: int
-) -> int:
+def _validation(options: Options, recorded: int | None, pilot: int, test: int, default: int) -> int:
     """Validation episodes: as asked, the default of a roll-out, or all that a recording has."""
     asked = None if options.episodes == "auto" else options.episodes
-    if not isinstance(source, Episodes):
+    if recorded is None:
         return default if asked is None else asked
-    left = len(source) - pilot - test
+    left = recorded - pilot - test
     if asked is None:
         asked = min(left, _PAPER) if options.paper else left
     least = max(asked, 2 if scheme(options.scheme).fixed and not options.paper else 1)
     if least > left:
         raise InputError(
             f"expected at least {pilot + least + test} episodes ({pilot} pilot, {least} to fit and "
-            f"calibrate, {test} test), found {len(source)}: record more, or lower `episodes` or "
+            f"calibrate, {test} test), found {recorded}: record more, or lower `episodes` or "
             "`test_episodes`"
         )
     return asked

@@ -1,12 +1,20 @@
 """The RMS error of an episode, T.1, and the mean over episodes that follows, T.4."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from tightrope.bounds import joint_tolerance, mean_from_tolerance
 from tightrope.certificates.evidence import Evidence
-from tightrope.certificates.statements.base import Chosen, Family, Limit, Values, ordinal
+from tightrope.certificates.statements.base import (
+    Chosen,
+    Family,
+    Limit,
+    Statement,
+    Values,
+    ordinal,
+)
 
 __all__ = ["LEVELS", "MeanOverEpisodes", "Tolerance"]
 
@@ -75,6 +83,13 @@ class MeanOverEpisodes(Family):
         levels = joint_tolerance(LEVELS, n=len(scores), delta=delta, top=_TOP)
         bound = float(mean_from_tolerance(scores, tolerances=levels))
         return [Limit(bound, None, float(scores.mean()), "follows from the levels above")]
+
+    def stated(
+        self, limit: Limit, n: int, seen: Evidence, chosen: Chosen, confidence: float, joint: float
+    ) -> Statement:
+        """In the sample it is the mean clipped loss, as in every mean risk."""
+        clipped = float(seen.mean_by_episode(seen.losses).mean())
+        return super().stated(replace(limit, estimate=clipped), n, seen, chosen, confidence, joint)
 
     def units(self, value: float, seen: Evidence) -> tuple[float, float, float | None]:
         """Squared errors in units of the range."""
