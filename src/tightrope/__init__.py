@@ -22,8 +22,9 @@ if TYPE_CHECKING:
         load_certificate,
     )
     from tightrope.certificates.verify import verify
-    from tightrope.monitors import Comparison, Monitor, MonitorWrapper
-    from tightrope.monitors.compare import compare
+    from tightrope.comparison import Comparison
+    from tightrope.comparison.compare import compare
+    from tightrope.monitors import Monitor, MonitorWrapper
     from tightrope.rollouts import Episodes, collect, load_episodes
 
 __all__ = [
@@ -57,8 +58,8 @@ _HOMES = {
     "check": "certificates",
     "load_certificate": "certificates",
     "verify": "certificates.verify",
-    "Comparison": "monitors",
-    "compare": "monitors.compare",
+    "Comparison": "comparison",
+    "compare": "comparison.compare",
     "Monitor": "monitors",
     "MonitorWrapper": "monitors",
     "Episodes": "rollouts",

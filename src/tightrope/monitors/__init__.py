@@ -1,7 +1,6 @@
-"""A certificate's policy in use: the monitor and what it watches, and comparing two policies.
+"""A certificate's policy in use: the monitor and what it watches.
 
-Names are loaded on first use: a monitor itself needs numpy alone. (`compare` is a module here; the
-function of this name is in it.)
+Names are loaded on first use: a monitor itself needs numpy alone.
 """
 
 from typing import TYPE_CHECKING
@@ -9,21 +8,17 @@ from typing import TYPE_CHECKING
 from tightrope.imports import on_first_use
 
 if TYPE_CHECKING:
-    from tightrope.monitors.answers import Answer
-    from tightrope.monitors.compare import Comparison
     from tightrope.monitors.monitor import Monitor, Status
     from tightrope.monitors.watching import Watched, watch
     from tightrope.monitors.wrapper import MonitorWrapper
 
 _HOMES = {
-    "Answer": "answers",
-    "Comparison": "compare",
     "Monitor": "monitor",
     "MonitorWrapper": "wrapper",
     "Status": "monitor",
     "Watched": "watching",
     "watch": "watching",
 }
-__all__ = ["Answer", "Comparison", "Monitor", "MonitorWrapper", "Status", "Watched", "watch"]
+__all__ = ["Monitor", "MonitorWrapper", "Status", "Watched", "watch"]
 
 __getattr__ = on_first_use(__name__, _HOMES)
