@@ -34,7 +34,7 @@ check: $(READY)
 # The pages are tested in a real browser; without one those tests are skipped.
 browser:
 	@command -v chromedriver >/dev/null && command -v chromium >/dev/null || \
-		{ [ "$$(id -u)" = 0 ] && apt-get update && apt-get install -y --no-install-recommends chromium chromium-driver libosmesa6; } || \
+		{ [ "$$(id -u)" = 0 ] && apt-get update && apt-get install -y --no-install-recommends chromium chromium-driver; } || \
 		echo "no browser, its tests are skipped: as root, apt-get install chromium chromium-driver"
 
 test: check browser
@@ -55,6 +55,7 @@ certify: $(READY)
 # Silenced: the notice that Material for MkDocs ends in May 2027. Every other warning is an error.
 docs: $(READY)
 	$(BIN)/python docs/tools/commands.py
+	$(BIN)/python docs/tools/document.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 validity: $(READY)

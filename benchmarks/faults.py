@@ -256,7 +256,7 @@ def load_libraries(commands):
     import torch.utils.tensorboard.writer
 
     import tightrope.agents
-    import tightrope.certificates.issue
+    import tightrope.certificates.certify
     import tightrope.cli.certify
     import tightrope.cli.study
     import tightrope.reports

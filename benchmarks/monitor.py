@@ -24,8 +24,8 @@ from scipy.stats import beta
 
 import tightrope as tr
 from tightrope import demo
-from tightrope.certificates.deviations import deviations, widths_of_steps
 from tightrope.certificates.folder import write
+from tightrope.certificates.statements.monitor import departures, widths_of_steps
 from tightrope.rollouts import collect
 
 HERE = Path(__file__).parent
@@ -233,13 +233,13 @@ def fill(rows: list, subject: Subject, certificate, change: str, level: float, a
 
 def judged(certificate, episodes):
     """Of each episode what the monitor would say: seed, steps, largest, first alarm, return."""
-    (said,) = [s for s in certificate.statements if s.kind == "monitor"]
-    window, widths = certificate.beforehand.window, certificate.beforehand.widths
+    statement = certificate.statement("monitor")
+    window, gamma = statement.chosen["window"], certificate.settings.gamma
     for one in episodes:
         steps = len(one.rewards)
         predicted = certificate.predictor(one.observations, elapsed=np.arange(steps)).mean
-        found = deviations(one.rewards, predicted, gamma=certificate.options.gamma, window=window)
-        limits = said.value_raw * widths_of_steps(steps, window=window, widths=widths)
+        found = departures(one.rewards, predicted, gamma=gamma, window=window)
+        limits = statement.value_raw * widths_of_steps(steps, statement.chosen)
         sizes = np.abs(found) / limits
         beyond = np.flatnonzero(sizes > 1)
         since = int(beyond[0]) + 1 if len(beyond) else None

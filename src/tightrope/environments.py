@@ -15,14 +15,14 @@ import math
 import os
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from tightrope.errors import InputError, one_line
 from tightrope.imports import import_module, quiet_registration
 
-__all__ = ["PAPER_IDS", "Recipe", "known_thinning", "recipe"]
+__all__ = ["PAPER_IDS", "Recipe", "known_thinning", "recipe", "recorded_environment"]
 
 Suite = Literal["gymnasium", "dm_control", "metaworld", "custom"]
 
@@ -183,6 +183,26 @@ def recipe(environment: Any) -> Recipe:
     thin = _THINNING.get(base, 5 if fixed else 3)
     limit = gym.registry[registered].max_episode_steps
     return Recipe(name, "gymnasium", thin, fixed, _INITIAL_STATE, None, limit)
+
+
+def recorded_environment(record: Any) -> Recipe:
+    """The recipe of the environment that a certificate, training record or recording names.
+
+    Anyone may have written the record: of what it says only the id is used, and no environment
+    whose module would have to be imported is taken from it, whatever else is trusted.
+
+    Raises:
+        InputError: the record is damaged, or the user has to name the environment in `env`.
+    """
+    if not isinstance(record, Mapping):
+        raise InputError("expected `env`, an environment to run in: none is on record")
+    stated = Recipe.from_json(dict(record))
+    if ":" in stated.id or stated.suite == "custom":
+        raise InputError(
+            f"expected `env`, found only a record that names {stated.id[:80]!r}: no module is "
+            "imported because a file says so; if you know this environment, name it in `env`"
+        )
+    return recipe(stated.id)
 
 
 def known_thinning(name: str) -> int | None:

@@ -5,12 +5,21 @@ import importlib
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tightrope.errors import InputError
+from tightrope.errors import InputError, one_line
 
-__all__ = ["import_module", "needed", "on_first_use", "quiet_registration"]
+__all__ = [
+    "import_file",
+    "import_module",
+    "needed",
+    "on_first_use",
+    "quiet_registration",
+    "user_function",
+]
 
 
 def on_first_use(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
@@ -37,6 +46,53 @@ def import_module(name: str) -> ModuleType:
             return importlib.import_module(name)
     finally:
         sys.path.remove("")
+
+
+def import_file(path: Path) -> ModuleType:
+    """Run a file as a module; its neighbours can be imported, as for a script.
+
+    Raises:
+        InputError: there is no such file.
+    """
+    import cloudpickle
+
+    if not path.is_file():
+        raise InputError(f"expected a Python file, found nothing at {str(path)!r}: check the path")
+    loader = SourceFileLoader(path.stem, str(path))
+    module = ModuleType(path.stem)
+    module.__file__ = str(path)
+    # Dataclasses look their module up.
+    sys.modules[path.stem] = module
+    cloudpickle.register_pickle_by_value(module)  # workers cannot import it by name
+    sys.path.insert(0, str(path.parent.resolve()))
+    try:
+        with quiet_registration():
+            loader.exec_module(module)
+    finally:
+        sys.path.remove(str(path.parent.resolve()))
+    return module
+
+
+def user_function(place: str) -> Callable[..., Any]:
+    """The function that ``file.py:name`` or ``package.module:name`` names.
+
+    Raises:
+        InputError: there is none, or its module cannot be imported.
+    """
+    module, _, name = place.rpartition(":")
+    if not module or not name.isidentifier():
+        raise InputError(f"expected FILE.py:FUNCTION or MODULE:FUNCTION, found {place!r}")
+    try:
+        loaded = import_file(Path(module)) if module.endswith(".py") else import_module(module)
+    except InputError:
+        raise
+    except (Exception, SystemExit) as error:  # whatever the user's own code raises
+        line = f"{type(error).__name__}: {one_line(error)}"
+        raise InputError(f"cannot import {module!r}: {line}") from error
+    found = getattr(loaded, name, None)
+    if not callable(found):
+        raise InputError(f"expected a function {name!r} in {module!r}, found none")
+    return found  # type: ignore[no-any-return]
 
 
 @contextlib.contextmanager

@@ -68,23 +68,6 @@ def test_a_folder_of_certificates_gets_an_index_and_nothing_else_is_touched(cert
     assert sorted(os.listdir()) == ["broken", "certificate", "index.html"]
 
 
-@pytest.mark.filterwarnings("always")
-def test_a_filmstrip_of_a_log_is_left_out_with_a_message(certificate, capfd):
-    first = (certificate / "report.html").read_bytes()
-    code, out, said = run(capfd, "report", certificate, "--filmstrip")
-    assert (code, out) == (0, f"written: {certificate / 'report.html'}\n")
-    assert len(said) == 1
-    assert "no filmstrip: expected a policy that was rolled out here, found a log" in said[0]
-    assert (certificate / "report.html").read_bytes() == first
-
-
-def test_a_filmstrip_of_many_certificates_is_refused(certificate, capfd):
-    code, out, said = run(capfd, "report", ".", "--filmstrip")
-    assert (code, out, len(said)) == (2, "", 1)
-    assert "expected --filmstrip for one certificate" in said[0]
-    assert os.listdir() == ["certificate"]
-
-
 ONE = {"environments": ("Hopper-v4",), "levels": ("expert",), "schemes": ("rec-2",),
        "presets": ("paper",), "repetitions": 1}  # fmt: skip
 
@@ -99,9 +82,6 @@ def test_a_study_gets_its_page_and_the_same_one_again(tmp_path, monkeypatch, cap
     assert run(capfd, "report", "s") == said
     assert Path("s/report.html").read_bytes() == page
     assert sorted(path for path in Path("s").rglob("*")) == sorted([*before, Path("s/report.html")])
-    code, out, said = run(capfd, "report", "s", "--filmstrip")
-    assert (code, out, len(said)) == (2, "", 1)
-    assert "expected --filmstrip for one certificate, found a study" in said[0]
 
 
 @pytest.mark.parametrize(

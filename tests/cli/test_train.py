@@ -180,7 +180,8 @@ def test_a_module_that_only_the_record_names_is_not_imported(tmp_path, helpers):
     refused = tightrope("certify", "run/final", "--out", "certificate", cwd=tmp_path)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr.count("\n") == 1
-    assert "--env 'custom_environments:Counting-v0' or --trust" in refused.stderr
+    assert "a record that names 'custom_environments:Counting-v0'" in refused.stderr
+    assert "name it in --env" in refused.stderr
     assert sorted(os.listdir(tmp_path)) == ["custom_environments.py", "run"]
 
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -321,29 +320,6 @@ def _make_sb3(algorithm):
     return make
 
 
-def _network():
-    import torch
-
-    class Network(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.first, self.second = torch.nn.Linear(3, 4), torch.nn.Linear(4, 1)
-
-        def forward(self, observations):
-            return torch.tanh(self.second(torch.tanh(self.first(observations))))
-
-    return Network()
-
-
-def _make_torchscript(folder):
-    import torch
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        torch.jit.trace(_network(), torch.zeros(2, 3)).save(str(folder / "policy.pt"))
-    return folder / "policy.pt"
-
-
 def _make_onnx(folder):
     import onnx
 
@@ -408,6 +384,5 @@ READERS = {
     "sb3-ppo": Reader(_make_sb3("PPO"), _read_policy, {".zip": mutations.archive}),
     "sb3-sac": Reader(_make_sb3("SAC"), _read_policy, {".zip": mutations.archive}, 0.5),
     "onnx": Reader(_make_onnx, _read_policy, {}),
-    "torchscript": Reader(_make_torchscript, _read_policy, {".pt": mutations.archive}, 0.6),
     "statistics": Reader(_make_statistics, _read_statistics, {".npz": mutations.archive}),
 }

@@ -247,6 +247,28 @@ def test_any_callable_is_a_policy():
         np.testing.assert_array_equal(act(source), EXPECTED["first"])
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda o: o[:1].clip(-1, 1),
+        lambda o: np.clip(o[0], -1, 1)[None],
+        lambda o: np.array([min(max(float(o[0]), -1.0), 1.0)]),
+        lambda o: [float(np.clip(o[0], -1, 1))],
+    ],
+)
+@pytest.mark.parametrize("features", [5, 8])
+def test_a_function_of_one_observation_is_a_policy(function, features):
+    """Eight features, too: as many as rows in a block, so shapes alone could be misread."""
+    rows = np.random.default_rng(1).standard_normal((8, features)).astype(np.float32)
+    found = as_policy(function).act(rows, np.zeros((8, 0), np.float32))
+    np.testing.assert_allclose(found, rows[:, :1].clip(-1, 1))
+
+
+def test_a_function_of_neither_says_what_was_tried():
+    with pytest.raises(InputError, match=r"one observation \(5,\) or of a batch \(batch, 5\)"):
+        check_fit(as_policy(lambda o: o @ np.ones((7, 1))), environment())
+
+
 def test_a_policy_is_returned_as_it_is(small_policy):
     policy = small_policy(5, 1)
     assert as_policy(policy) is policy

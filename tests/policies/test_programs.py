@@ -1,5 +1,6 @@
 """Policies stored as programs give the output of the module they were made from."""
 
+import contextlib
 import hashlib
 import io
 import os
@@ -14,6 +15,7 @@ import custom_environments  # noqa: F401
 import numpy as np
 import pytest
 import torch
+from command import run
 
 from tightrope.environments import recipe
 from tightrope.errors import InputError
@@ -43,8 +45,8 @@ class Network(torch.nn.Module):
 
 
 def loaded(path, env=None):
-    """The policy in a file; only an exported program needs trust."""
-    return load_policy(path, env or environment(), trust=str(path).endswith(".pt2"))
+    """The policy in a file; only an ONNX program needs no trust."""
+    return load_policy(path, env or environment(), trust=not str(path).endswith(".onnx"))
 
 
 def environment(name="FiveNarrow-v0"):
@@ -162,7 +164,7 @@ def test_a_program_travels_to_a_worker_after_it_has_been_used(suffix, program, m
 def test_the_digest_is_the_sha256_of_the_file(suffix, program):
     path = program(suffix)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    assert load_policy(path, environment()).digest == digest
+    assert loaded(path).digest == digest
 
 
 @pytest.mark.parametrize("batch", [1, 4, 16])
@@ -185,100 +187,13 @@ def test_a_damaged_program_is_an_input_error(suffix, program, tmp_path):
 
 
 @pytest.mark.parametrize("legacy", [True, False])
-@pytest.mark.parametrize("suffix", ["pt", "pth", "ts"])
-@pytest.mark.parametrize(
-    ("content", "found"),
-    [
-        (lambda: Network().state_dict(), "weights without their network"),
-        (lambda: {"model": Network().state_dict(), "step": 3}, "weights without their network"),
-        (Network, "a pickled object"),
-    ],
-    ids=["a state dict", "a checkpoint", "a whole module"],
-)
-def test_what_torch_save_writes_is_no_program_and_is_answered_with_the_remedy(
-    content, found, suffix, legacy, tmp_path
-):
+@pytest.mark.parametrize(("suffix", "writer"), [("pt", "torch.jit.save"), ("pt2", "torch.export")])
+def test_what_torch_save_writes_is_no_program(suffix, writer, legacy, tmp_path):
     path = tmp_path / f"weights.{suffix}"
-    torch.save(content(), path, _use_new_zipfile_serialization=not legacy)
-    with pytest.raises(InputError, match=found) as refusal:
-        check_fit(load_policy(path, environment()), environment())
-    for remedy in ("torch.jit.script(module).save", "torch.export", "file.py:name"):
-        assert remedy in str(refusal.value)
-    assert "\n" not in str(refusal.value)
-
-
-def test_mere_weights_are_no_exported_program(tmp_path):
-    path = tmp_path / "weights.pt2"
-    torch.save(Network().state_dict(), path)
-    with pytest.raises(InputError, match="cannot load"):
+    torch.save(Network().state_dict(), path, _use_new_zipfile_serialization=not legacy)
+    with pytest.raises(InputError, match=f"cannot load .* as what {writer}") as refusal:
         check_fit(loaded(path), environment())
-
-
-class Bomb:
-    """Unpickling it creates the marker, a folder."""
-
-    def __init__(self, marker):
-        self.marker = marker
-
-    def __reduce__(self):
-        return os.mkdir, (str(self.marker),)
-
-
-@pytest.mark.parametrize("suffix", ["pt", "pt2"])
-def test_a_malicious_pickle_called_a_program_is_not_executed(suffix, tmp_path):
-    marker, path = tmp_path / "marker", tmp_path / f"bomb.{suffix}"
-    for save in (lambda: torch.save(Bomb(marker), path), lambda: path.write_bytes(raw(marker))):
-        save()
-        with pytest.raises(InputError):
-            check_fit(load_policy(path, environment()), environment())
-        assert not marker.exists()
-
-
-def raw(marker):
-    return pickle.dumps(Bomb(marker))
-
-
-def rewritten(path, old, change):
-    """An archive with each member as `change(name, content)` gives it."""
-    with zipfile.ZipFile(old) as source, zipfile.ZipFile(path, "w") as target:
-        for name in source.namelist():
-            target.writestr(name, change(name, source.read(name)))
-    return path
-
-
-def pickles(marker):
-    bomb = io.BytesIO()
-    torch.save(Bomb(marker), bomb)
-    return lambda name, content: bomb.getvalue() if name.endswith((".pt", ".pkl")) else content
-
-
-def expressions(marker):
-    """torch has sympy evaluate the size of a dimension, which is Python's eval."""
-    code = "+".join(f"chr({ord(letter)})" for letter in str(marker))
-
-    def change(name, content):
-        if not name.endswith("models/model.json"):
-            return content
-        armed, count = re.subn(
-            rb'("expr_str": ?")[^"]*"', rb"\1open(" + code.encode() + rb',chr(119))"', content
-        )
-        assert count
-        return armed
-
-    return change
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("arm", [pickles, expressions])
-def test_code_inside_an_exported_program_is_executed_only_with_trust(arm, program, tmp_path):
-    marker = tmp_path / "marker"
-    path = rewritten(tmp_path / "bomb.pt2", program("pt2"), arm(marker))
-    with pytest.raises(InputError, match="`trust`"):
-        check_fit(load_policy(path, environment()), environment())
-    assert not marker.exists()
-    with pytest.raises(InputError, match="cannot load"):
-        check_fit(load_policy(path, environment(), trust=True), environment())
-    assert marker.exists()  # so this is a bomb indeed
+    assert "\n" not in str(refusal.value)
 
 
 class Writing(torch.nn.Module):
@@ -301,16 +216,119 @@ class Mapping(Writing):
         return torch.tanh(observations[:, :1] + 0 * mapped[0])
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
-@pytest.mark.parametrize("kind", [Writing, Mapping])
-def test_torchscript_that_reaches_files_needs_trust(kind, tmp_path):
-    marker, path = tmp_path / "marker", tmp_path / "writing.pt"
-    torch.jit.script(kind(str(marker))).save(str(path))
-    with pytest.raises(InputError, match="`trust`"):
-        check_fit(load_policy(path, environment()), environment())
+def spelled(kind, name, spelling):
+    """Scripted, and the attribute that writes is spelled in another way in the program's text."""
+
+    def arm(path, marker, program):
+        torch.jit.script(kind(str(marker))).save(str(path.with_suffix(".plain")))
+
+        def change(member, content):
+            plain = b"torch." + name.encode() + b"("
+            if not (member.endswith(".py") and plain in content):
+                return content
+            return content.replace(plain, b'getattr(torch, "' + spelling + b'")(')
+
+        rewritten(path, path.with_suffix(".plain"), change)
+
+    return arm
+
+
+def rewritten(path, old, change):
+    """An archive with each member as `change(name, content)` gives it."""
+    with zipfile.ZipFile(old) as source, zipfile.ZipFile(path, "w") as target:
+        for name in source.namelist():
+            target.writestr(name, change(name, source.read(name)))
+
+
+def scripted(kind):
+    return lambda path, marker, program: torch.jit.script(kind(str(marker))).save(str(path))
+
+
+class Bomb:
+    """Unpickling it creates the marker, a folder."""
+
+    def __init__(self, marker):
+        self.marker = marker
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.marker),)
+
+
+def pickles(path, marker, program):
+    bomb = io.BytesIO()
+    torch.save(Bomb(marker), bomb)
+    change = lambda name, content: bomb.getvalue() if name.endswith((".pt", ".pkl")) else content  # noqa: E731
+    rewritten(path, program("pt2"), change)
+
+
+def expressions(path, marker, program):
+    """torch has sympy evaluate the size of a dimension, which is Python's eval."""
+    code = "+".join(f"chr({ord(letter)})" for letter in str(marker))
+
+    def change(name, content):
+        if not name.endswith("models/model.json"):
+            return content
+        armed, count = re.subn(
+            rb'("expr_str": ?")[^"]*"', rb"\1open(" + code.encode() + rb',chr(119))"', content
+        )
+        assert count
+        return armed
+
+    rewritten(path, program("pt2"), change)
+
+
+ARMED = {
+    "torch.save": ("pt", scripted(Writing)),
+    "an octal escape": ("pt", spelled(Writing, "save", rb"\163ave")),
+    "escapes throughout": ("ts", spelled(Writing, "save", rb"\163\141\166\145")),
+    "torch.from_file": ("ts", scripted(Mapping)),
+    "from_file with an escape": ("pt", spelled(Mapping, "from_file", rb"fr\157m_file")),
+    "pickles": ("pt2", pickles),
+    "expressions": ("pt2", expressions),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("suffix", "arm"), ARMED.values(), ids=ARMED)
+def test_a_program_of_torch_runs_only_with_trust(suffix, arm, program, tmp_path, capfd):
+    marker, path = tmp_path / "marker", tmp_path / f"armed.{suffix}"
+    arm(path, marker, program)
+    for verb in (("certify",), ("collect", "--out", tmp_path / "episodes.npz")):
+        code, out, said = run(capfd, *verb, path, "--env", "FiveNarrow-v0")
+        assert (code, out, len(said)) == (2, "", 1)
+        assert "expected --trust with" in said[0]
     assert not marker.exists()
-    check_fit(load_policy(path, environment(), trust=True), environment())
-    assert marker.exists()
+    with contextlib.suppress(InputError):
+        check_fit(load_policy(path, environment(), trust=True), environment())
+    assert marker.exists()  # so it was armed indeed
+
+
+@pytest.mark.parametrize("suffix", ["pt", "ts", "pt2"])
+def test_nothing_of_a_torch_file_is_looked_at_without_trust(suffix, program, tmp_path):
+    """The refusal is the same for a good program and for what is none."""
+    (tmp_path / f"nonsense.{suffix}").write_bytes(b"nonsense")
+    for path in (program("pt2" if suffix == "pt2" else "ts"), tmp_path / f"nonsense.{suffix}"):
+        with pytest.raises(InputError, match=r"expected `trust` with .* if you trust its author"):
+            load_policy(path, environment())
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+def test_a_link_to_a_program_of_torch_is_what_its_own_name_says(tmp_path):
+    pytest.importorskip("onnxruntime")
+    marker = tmp_path / "marker"
+    scripted(Writing)(tmp_path / "armed.pt", marker, None)
+    (tmp_path / "policy.onnx").symlink_to(tmp_path / "armed.pt")
+    with pytest.raises(InputError, match=r"cannot load .*policy\.onnx"):
+        check_fit(load_policy(tmp_path / "policy.onnx", environment()), environment())
+    assert not marker.exists()
+
+
+def test_an_onnx_program_behind_a_link_is_read(program, tmp_path):
+    """As download caches keep them: under a name without a suffix."""
+    (tmp_path / "blob").write_bytes(program("onnx").read_bytes())
+    (tmp_path / "policy.onnx").symlink_to(tmp_path / "blob")
+    policy = load_policy(tmp_path / "policy.onnx", environment())
+    np.testing.assert_allclose(policy.act(OBSERVATIONS, NO_NOISE), EXPECTED, atol=1e-5, rtol=0)
 
 
 def test_an_onnx_program_cannot_read_weights_from_elsewhere(tmp_path, monkeypatch):
@@ -361,7 +379,7 @@ def test_a_program_for_another_environment_is_refused_with_the_environments_spac
 
 def test_a_program_cannot_sample_and_takes_no_statistics(program, tmp_path):
     with pytest.raises(InputError, match="`sample`"):
-        load_policy(program("pt"), environment(), sample=True)
+        load_policy(program("pt"), environment(), sample=True, trust=True)
     with pytest.raises(InputError, match="`normalize`"):
         load_policy(program("pt"), environment(), normalize=tmp_path / "statistics.npz")
 

@@ -1,4 +1,4 @@
-"""(G.1) against torch.distributions and mpmath; where the first means come from."""
+"""(G.1) against torch.distributions and mpmath; draws against brute force that samples weights."""
 
 import math
 
@@ -7,49 +7,65 @@ import numpy as np
 import pytest
 import torch
 
-from tightrope.posteriors import Gaussians, kaiming_means, kl_divergence
+from tightrope.posteriors import (
+    PRESETS,
+    Gaussians,
+    draw_losses,
+    draw_predictions,
+    informed_prior,
+    kaiming_means,
+    kl_divergence,
+    random_prior,
+)
+from tightrope.posteriors.gaussians import draw
+from tightrope.seeds import Stream, child_seed
 
-SHAPES = ((4, 5), (6, 7), (8, 1))  # of one member's layers, the bias in the last row
+SIZES = (3, 7, 6, 1)
+ROW = np.array([0.8, -1.3, 0.4], np.float32)
 
 
-def gaussians(seed, members=3, scale=1.0):
-    generator = torch.Generator().manual_seed(seed)
-    draw = lambda: tuple(  # noqa: E731
-        scale * torch.randn(members, *shape, generator=generator) for shape in SHAPES
-    )
-    return Gaussians(draw(), tuple(value - 3.0 for value in draw()))
+def numbers(seed, scale=1.0, shift=0.0):
+    rng, shapes = np.random.default_rng(seed), ((4, 7), (8, 6), (7, 1))
+    return tuple((scale * rng.normal(size=shape) + shift).astype(np.float32) for shape in shapes)
 
 
-def normals(distribution, member):
-    """Each layer of one member as float64 Normals of torch."""
+def gaussians(seed, scale=1.0):
+    return Gaussians(numbers(seed, scale), numbers(seed + 100, scale, -3.0))
+
+
+# --- the divergence ----------------------------------------------------------------------------
+
+
+def normals(distribution):
+    """Each layer as float64 Normals of torch."""
     return [
-        torch.distributions.Normal(mean[member].double(), (0.5 * value[member].double()).exp())
-        for mean, value in zip(distribution.means, distribution.log_variances, strict=True)
+        torch.distributions.Normal(
+            torch.tensor(mean).double(), (0.5 * torch.tensor(v).double()).exp()
+        )
+        for mean, v in zip(distribution.means, distribution.log_variances, strict=True)
     ]
 
 
 @pytest.mark.parametrize("scale", [0.01, 1.0, 3.0])
 def test_the_divergence_is_the_one_of_torch_distributions(scale):
-    """(G.1), summed over weights and biases of all layers, for each member on its own."""
-    posterior, prior = gaussians(1, scale=scale), gaussians(2, scale=scale)
+    """(G.1), summed over weights and biases of all layers."""
+    posterior, prior = gaussians(1, scale), gaussians(2, scale)
+    pairs = zip(normals(posterior), normals(prior), strict=True)
+    expected = sum(float(torch.distributions.kl_divergence(a, b).sum()) for a, b in pairs)
     found = kl_divergence(posterior, prior)
-    assert found.dtype == np.float64
-    assert found.shape == (3,)
-    for member in range(3):
-        pairs = zip(normals(posterior, member), normals(prior, member), strict=True)
-        expected = sum(float(torch.distributions.kl_divergence(a, b).sum()) for a, b in pairs)
-        assert found[member] == pytest.approx(expected, rel=1e-12)
+    assert type(found) is float
+    assert found == pytest.approx(expected, rel=1e-12)
 
 
 def one_number(mean, log_variance):
-    return Gaussians((torch.tensor([[[mean]]]),), (torch.tensor([[[log_variance]]]),))
+    return Gaussians((np.float32([[mean]]),), (np.float32([[log_variance]]),))
 
 
 def test_one_number_by_hand_and_in_the_right_direction():
     # KL(N(1, 1) || N(0, 4)) = (1/4 + 1/4 - 1 + ln 4) / 2;  the other way round it is
     # KL(N(0, 4) || N(1, 1)) = (4 + 1 - 1 - ln 4) / 2.
     narrow, wide = one_number(1.0, 0.0), one_number(0.0, 2 * math.log(2))
-    forth, back = kl_divergence(narrow, wide)[0], kl_divergence(wide, narrow)[0]
+    forth, back = kl_divergence(narrow, wide), kl_divergence(wide, narrow)
     assert forth == pytest.approx((math.log(4) - 0.5) / 2, abs=1e-7)  # ln 2 in float32
     assert back == pytest.approx((4 - math.log(4)) / 2, abs=1e-6)
 
@@ -58,77 +74,258 @@ def test_one_number_by_hand_and_in_the_right_direction():
 def test_small_divergences_keep_their_digits(ratio):
     """exp(r) - 1 - r, which plain arithmetic would lose to cancellation, against mpmath."""
     prior, posterior = one_number(0.0, -4.0), one_number(0.0, -4.0 + ratio)
-    exact = mpmath.mpf(float(posterior.log_variances[0])) + 4
+    exact = mpmath.mpf(float(posterior.log_variances[0][0, 0])) + 4
     with mpmath.workdps(50):
         expected = float((mpmath.expm1(exact) - exact) / 2)
-    assert kl_divergence(posterior, prior)[0] == pytest.approx(expected, rel=1e-9)
+    assert kl_divergence(posterior, prior) == pytest.approx(expected, rel=1e-9)
 
 
 def test_the_divergence_from_itself_is_zero_and_from_others_positive():
     for seed in range(5):
         one, other = gaussians(seed), gaussians(seed + 10)
-        assert kl_divergence(one, one).tolist() == [0.0, 0.0, 0.0]
-        assert (kl_divergence(one, other) > 0).all()
-        nearly = Gaussians(tuple(mean * (1 + 1e-7) for mean in one.means), one.log_variances)
-        assert (kl_divergence(nearly, one) >= 0).all()
+        assert kl_divergence(one, one) == 0.0
+        assert kl_divergence(one, other) > 0
+        nearly = Gaussians(
+            tuple(mean * np.float32(1 + 1e-7) for mean in one.means), one.log_variances
+        )
+        assert kl_divergence(nearly, one) >= 0
 
 
 def test_no_learned_number_escapes_the_divergence():
     """Moving any single mean or variance, biases included, costs nats."""
-    prior = gaussians(3, members=1)
-    for layer, shape in enumerate(SHAPES):
+    prior = gaussians(3)
+    for layer, mean in enumerate(prior.means):
         for kind in ("means", "log_variances"):
-            for place in np.ndindex(*shape):
-                moved = [value.clone() for value in getattr(prior, kind)]
-                moved[layer][(0, *place)] += 0.1
+            for place in np.ndindex(*mean.shape):
                 both = {"means": prior.means, "log_variances": prior.log_variances}
+                moved = [value.copy() for value in both[kind]]
+                moved[layer][place] += 0.1
                 both[kind] = tuple(moved)
-                assert kl_divergence(Gaussians(**both), prior)[0] > 1e-4, (kind, layer, place)
+                assert kl_divergence(Gaussians(**both), prior) > 1e-4, (kind, layer, place)
 
 
-# --- where the first means come from -----------------------------------------------------------
+# --- first means and priors --------------------------------------------------------------------
 
 
 def test_means_start_as_torch_starts_a_linear_layer():
     """Weights and biases uniform up to 1 / sqrt(fan-in): the limits that nn.Linear shows."""
     sizes = (27, 256, 64, 1)
-    for mean, inputs, outputs in zip(
-        kaiming_means(sizes, range(4)), sizes[:-1], sizes[1:], strict=True
-    ):
+    sets = [kaiming_means(sizes, seed) for seed in range(4)]
+    for layers, inputs, outputs in zip(zip(*sets, strict=True), sizes[:-1], sizes[1:], strict=True):
+        mean = np.stack(layers)
         assert mean.shape == (4, inputs + 1, outputs)
+        assert mean.dtype == np.float32
         limit = 1 / math.sqrt(inputs)
         for part, own in ((mean[:, :-1], "weight"), (mean[:, -1], "bias")):
-            assert part.abs().max() <= limit
+            assert abs(part).max() <= limit
             reference = getattr(torch.nn.Linear(inputs, outputs), own)
             assert reference.abs().max() <= limit
-            if part.numel() > 250:
-                assert part.abs().max() > 0.98 * limit
+            if part.size > 250:
+                assert abs(part).max() > 0.98 * limit
                 # uniform: mean 0 and variance limit^2 / 3, within five standard errors
-                error = limit / math.sqrt(part.numel())
-                assert abs(float(part.mean())) < 5 * error / math.sqrt(3)
-                assert abs(float(part.square().mean()) - limit**2 / 3) < 5 * limit * error * 0.3
+                error = limit / math.sqrt(part.size)
+                assert abs(part.mean()) < 5 * error / math.sqrt(3)
+                assert abs(np.square(part).mean() - limit**2 / 3) < 5 * limit * error * 0.3
 
 
-def test_means_depend_on_their_own_seed_only():
-    three, one = kaiming_means((3, 8, 1), [5, 6, 7]), kaiming_means((3, 8, 1), [6])
-    for together, alone in zip(three, one, strict=True):
-        assert torch.equal(together[1:2], alone)
-        assert not torch.equal(together[0], together[1])
+@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("features", [3, 27])
+def test_a_random_prior_has_kaiming_means_of_its_own_stream_and_the_presets_variance(
+    name, features
+):
+    """Two layers of 256, nothing for layer normalisation; unrelated means for other seeds."""
+    prior, other = (random_prior(PRESETS[name], features, seed) for seed in (8, 9))
+    expected = kaiming_means((features, 256, 256, 1), child_seed(8, Stream.PRIOR_MEANS, 0))
+    for mean, variance, own in zip(prior.means, prior.log_variances, expected, strict=True):
+        np.testing.assert_array_equal(mean, own)
+        np.testing.assert_array_equal(
+            variance, np.full(own.shape, PRESETS[name].prior_log_variance, np.float32)
+        )
+    total = sum(mean.size for mean in prior.means)
+    assert total == (features + 1) * 256 + 257 * 256 + 257
+    left, right = (each.means[1].ravel() for each in (prior, other))
+    assert abs(np.corrcoef(left, right)[0, 1]) < 5 / math.sqrt(left.size)
 
 
-def test_a_member_is_a_batch_of_one_of_its_own_numbers():
-    posterior, prior = gaussians(4), gaussians(5)
-    together = kl_divergence(posterior, prior)
-    for index in range(3):
-        alone = posterior.member(index)
-        assert (alone.members, alone.features) == (1, 3)
-        for whole, part in zip(posterior.means, alone.means, strict=True):
-            assert torch.equal(whole[index : index + 1], part)
-        assert kl_divergence(alone, prior.member(index)) == pytest.approx(
-            together[index : index + 1]
+@pytest.mark.parametrize("name", PRESETS)
+def test_an_informed_prior_has_the_networks_weights_and_the_presets_variance(name):
+    layers = kaiming_means((4, 256, 256, 1), 3)
+    prior = informed_prior(PRESETS[name], layers)
+    assert prior.features == 4
+    for mean, variance, own in zip(prior.means, prior.log_variances, layers, strict=True):
+        np.testing.assert_array_equal(mean, own)
+        np.testing.assert_array_equal(
+            variance, np.full(own.shape, PRESETS[name].informed_log_variance, np.float32)
         )
 
 
 def test_what_is_printed_shows_sizes_and_no_numbers():
-    sizes = Gaussians(kaiming_means((3, 8, 1), [0, 1]), kaiming_means((3, 8, 1), [2, 3]))
-    assert repr(sizes) == "Gaussians(2 members, 3 x 8 x 1)"
+    assert repr(gaussians(0)) == "Gaussians(3 x 7 x 6 x 1)"
+
+
+# --- draws -------------------------------------------------------------------------------------
+
+
+def network(seed=0, *, sizes=SIZES, log_variance=-2.0, centre=0.0, layer_norm=True):
+    """Gaussians with variances that differ from number to number."""
+    means = kaiming_means(sizes, seed)
+    means[-1][-1] += centre
+    spreads = tuple(np.float32(log_variance) + value for value in kaiming_means(sizes, seed + 50))
+    return Gaussians(means, spreads, layer_norm)
+
+
+def normalised(hidden):
+    centred = hidden - hidden.mean(axis=-1, keepdims=True)
+    return centred / np.sqrt(np.square(centred).mean(axis=-1, keepdims=True) + 1e-5)
+
+
+def brute_force(of, row, draws, seed=0):
+    """Outputs of `draws` networks for one row: all weights sampled, layers computed by hand."""
+    rng = np.random.default_rng(seed)
+    hidden = np.broadcast_to(row, (draws, len(row)))
+    for index, (mean, value) in enumerate(zip(of.means, of.log_variances, strict=True)):
+        if index:
+            hidden = np.maximum(normalised(hidden) if of.layer_norm else hidden, 0.0)
+        weights = mean + np.exp(0.5 * value) * rng.normal(size=(draws, *mean.shape))
+        hidden = np.einsum("di,dio->do", hidden, weights[:, :-1]) + weights[:, -1]
+    return hidden
+
+
+def drawn(of, inputs, seed, sampling="local"):
+    """Unclipped outputs, one draw."""
+    pairs = zip(of.means, of.log_variances, strict=True)
+    layers = [(torch.tensor(mean), torch.tensor(value)) for mean, value in pairs]
+    generator = torch.Generator().manual_seed(seed)
+    return draw(layers, torch.tensor(inputs), generator, sampling, of.layer_norm).numpy()
+
+
+def rows(count, seed=0):
+    return np.random.default_rng(seed).normal(size=(count, 3)).astype(np.float32)
+
+
+def assert_same_moments(found, expected):
+    """Means and variances of two samples agree within five standard errors."""
+    found, expected = np.asarray(found, float), np.asarray(expected, float)
+    for statistic in (lambda x: x, lambda x: (x - x.mean()) ** 2):
+        left, right = statistic(found), statistic(expected)
+        error = math.sqrt(left.var() / len(left) + right.var() / len(right))
+        assert abs(left.mean() - right.mean()) < 5 * error
+        assert error < 0.05 * right.std()  # or the comparison would say nothing
+
+
+def test_local_draws_of_one_layer_have_the_closed_form_moments_and_are_uncorrelated():
+    """mean x.m + b, variance x^2.v + v_b for each output, the outputs independent."""
+    layer, draws = network(sizes=(3, 5)), 40_000
+    mean, variance = layer.means[0], np.exp(layer.log_variances[0])
+    found = drawn(layer, np.tile(ROW, (draws, 1)), 1)  # (draws, outputs)
+    expected = ROW @ mean[:-1] + mean[-1]
+    spread = ROW**2 @ variance[:-1] + variance[-1]
+    assert (abs(found.mean(axis=0) - expected) < 5 * np.sqrt(spread / draws)).all()
+    assert (abs(found.var(axis=0) / spread - 1) < 5 * math.sqrt(2 / draws)).all()
+    correlations = np.corrcoef(found.T)[np.triu_indices(5, 1)]
+    assert (abs(correlations) < 5 / math.sqrt(draws)).all()
+
+
+@pytest.mark.parametrize("layer_norm", [True, False])
+@pytest.mark.parametrize("log_variance", [-4.6, -2.0, 0.0])
+def test_local_draws_have_the_moments_of_sampled_weights(log_variance, layer_norm):
+    own = network(log_variance=log_variance, layer_norm=layer_norm)
+    found = drawn(own, np.tile(ROW, (40_000, 1)), 2)
+    assert_same_moments(found, brute_force(own, ROW, 40_000)[:, 0])
+
+
+@pytest.mark.parametrize("layer_norm", [True, False])
+def test_the_evaluation_draws_from_the_same_distribution(layer_norm):
+    """Local draws over rows of more than one chunk; weights in many passes over one row."""
+    own = network(centre=0.5, log_variance=-3.0, layer_norm=layer_norm)
+    expected = np.clip(brute_force(own, ROW, 40_000)[:, 0], 0, 1)
+    local = draw_predictions(own, np.tile(ROW, (2500, 1)), passes=16, seed=4, sampling="local")
+    assert local.shape == (16, 2500)
+    assert_same_moments(local.ravel(), expected)
+    assert_same_moments(local[:, 2048:].ravel(), expected)  # the last chunk
+    weights = draw_predictions(own, ROW[None], passes=6000, seed=5, sampling="weights")
+    assert_same_moments(weights.ravel(), expected)
+
+
+def correlation(left, right):
+    return abs(np.corrcoef(left.ravel(), right.ravel())[0, 1])
+
+
+def test_passes_and_rows_of_local_draws_are_independent():
+    """Equal rows get different draws, uncorrelated with those of neighbours, chunks and passes."""
+    same = np.tile(ROW, (5000, 1))
+    found = draw_predictions(network(centre=0.5), same, passes=8, seed=7, sampling="local")
+    assert correlation(found[:-1], found[1:]) < 5 / math.sqrt(35_000)
+    for lag in (1, 2, 7):
+        assert correlation(found[:, :-lag], found[:, lag:]) < 5 / math.sqrt(35_000)
+    squares = np.square(found - found.mean())
+    assert correlation(squares[:, :-1], squares[:, 1:]) < 5 / math.sqrt(35_000)
+    assert correlation(found[:, :1024], found[:, 1024:2048]) < 5 / math.sqrt(8 * 1024)
+
+
+def test_rows_of_a_weights_pass_share_the_draw():
+    narrow, same = network(centre=0.5, log_variance=-6.0), np.tile(ROW, (20, 1))
+    passes = draw_predictions(narrow, same, passes=30, seed=7, sampling="weights")
+    assert np.ptp(passes, axis=1).max() < 1e-5
+    assert len(np.unique(passes[:, 0].round(5))) > 20
+
+
+@pytest.mark.parametrize("layer_norm", [True, False])
+@pytest.mark.parametrize("sampling", ["local", "weights"])
+def test_gradients_of_means_and_variances_are_those_of_finite_differences(sampling, layer_norm):
+    """In float64 and under the same noise; every weight, bias and log-variance of all layers."""
+    own, inputs = network(seed=3), torch.tensor(rows(4)).double()
+    count = len(own.means)
+    parameters = [
+        torch.tensor(value).double().requires_grad_() for value in (*own.means, *own.log_variances)
+    ]
+
+    def outputs(*values):
+        layers = list(zip(values[:count], values[count:], strict=True))
+        return draw(layers, inputs, torch.Generator().manual_seed(1), sampling, layer_norm)
+
+    assert outputs(*parameters).dtype == torch.float64
+    assert torch.autograd.gradcheck(outputs, parameters, eps=1e-6, atol=1e-6)
+
+
+def test_hidden_layers_are_normalised_without_a_scale_or_a_shift_of_their_own():
+    """Scaling or shifting all pre-activations of a hidden layer changes nothing; unless off."""
+    for layer_norm in (True, False):
+        own, inputs = network(seed=2, layer_norm=layer_norm), np.tile(ROW, (200, 1))
+        before = drawn(own, inputs, 1)
+        for layer in (0, 1):
+            means, log_variances = ([v.copy() for v in p] for p in (own.means, own.log_variances))
+            means[layer] *= 30
+            log_variances[layer] += 2 * math.log(30)
+            means[layer][-1] += 4.0  # the same shift for all units
+            changed = Gaussians(tuple(means), tuple(log_variances), layer_norm)
+            assert np.allclose(drawn(changed, inputs, 1), before, atol=1e-3) == layer_norm
+
+
+@pytest.mark.parametrize("sampling", ["local", "weights"])
+def test_losses_are_squared_errors_of_drawn_predictions_clipped_to_the_unit_interval(sampling):
+    own, inputs = network(log_variance=1.0, centre=0.5), rows(40)
+    targets = np.random.default_rng(3).random(40)
+    options = {"passes": 4, "seed": 6, "sampling": sampling}
+    losses = draw_losses(own, inputs, targets, **options)
+    predictions = draw_predictions(own, inputs, **options)
+    assert (predictions.min(), predictions.max()) == (0, 1)
+    raw = drawn(own, inputs, 6, sampling)  # the first pass
+    np.testing.assert_allclose(predictions[0], np.clip(raw, 0, 1), atol=1e-6)
+    assert losses.dtype == np.float64
+    for index in np.ndindex(4, 40):
+        expected = (float(predictions[index]) - targets[index[1]]) ** 2
+        assert losses[index] == pytest.approx(expected, abs=1e-15)
+
+
+@pytest.mark.parametrize("sampling", ["local", "weights"])
+def test_draws_are_a_function_of_the_seed(sampling):
+    torch.manual_seed(999)  # global randomness is not used
+    state, options = torch.get_rng_state(), {"passes": 2, "sampling": sampling}
+    one, again, other = (
+        draw_predictions(network(centre=0.5), rows(1100), seed=seed, **options)
+        for seed in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(one, again)
+    assert abs(one - other).max() > 0.01
+    assert torch.equal(torch.get_rng_state(), state)

@@ -1,32 +1,32 @@
-"""The predictor speaks in return units; its file holds everything, or is refused in one line."""
+"""Predictions in numpy against plain loops; files hold everything, or are refused in one line."""
 
 import json
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
 import torch
-from recordings import same
 from safetensors.numpy import load_file, save_file
 
 from tightrope.errors import InputError
 from tightrope.posteriors import (
     PRESETS,
-    Chain,
     Clock,
     Gaussians,
-    Network,
     ReturnPredictor,
     Scaling,
-    draw_predictions,
     kaiming_means,
-    load_chain,
+    load_predictor,
+    posterior_predictor,
     random_prior,
-    save_chain,
+    save_predictor,
 )
+from tightrope.rollouts import Episode, join
 
 FEATURES = 3
 CLOCK = Clock(20, 0.9)
+OBSERVATIONS = np.random.default_rng(5).normal(size=(7, FEATURES)).astype(np.float32)
 
 
 def scaling(source="user", *, clock=None):
@@ -35,81 +35,142 @@ def scaling(source="user", *, clock=None):
     return Scaling(-2.0, 6.0, source, mean, np.array([2.0, 0.5, 1.0], np.float32), clock)
 
 
-def layers(seeds, output=0.4, features=FEATURES):
-    made = list(kaiming_means((features, 16, 16, 1), seeds))
-    made[-1][:, -1] = output
-    return tuple(made)
+def gaussians(seed=0, *, output=0.4, features=FEATURES):
+    means = kaiming_means((features, 16, 16, 1), seed)
+    means[-1][-1] = output
+    return Gaussians(means, tuple(np.full_like(mean, -3.0) for mean in means))
 
 
-def gaussians(seed=0, *, log_variance=-3.0, output=0.4, features=FEATURES):
-    means = layers([seed], output, features)
-    return Gaussians(means, tuple(torch.full_like(mean, log_variance) for mean in means))
+def posteriors(count=3, clock=None):
+    """A predictor with the Gaussians that it comes from."""
+    own = scaling("pilot", clock=clock)
+    fitted = tuple(gaussians(seed, features=own.features) for seed in range(count))
+    return posterior_predictor(fitted[-1], own), fitted
 
 
-def posterior_predictor(sampling="local", clock=None, **options):
-    own = gaussians(features=scaling(clock=clock).features, **options)
-    return ReturnPredictor(Network(own.means), own, scaling(clock=clock), sampling)
+def fixed(networks=4, clock=None, layer_norm=True, wild=1.0):
+    """Several networks; wild ones reach beyond both ends of [0, 1], but not for the same rows."""
+    own = scaling("training", clock=clock)
+    each = [gaussians(k, output=0.2 * k, features=own.features).means for k in range(networks)]
+    layers = tuple(np.stack(layer) for layer in zip(*each, strict=True))
+    layers[-1][:, :-1] *= wild
+    return ReturnPredictor(layers, own, layer_norm), ()
 
 
-def fixed_predictor(members=4, clock=None):
-    features = scaling(clock=clock).features
-    network = Network(layers(range(members), features=features))
-    return ReturnPredictor(network, None, scaling(clock=clock))
+# --- predictions -------------------------------------------------------------------------------
 
 
-OBSERVATIONS = np.random.default_rng(5).normal(size=(7, FEATURES)).astype(np.float32)
+def by_hand(predictor, network, row, elapsed=None):
+    """Unclipped output of one network for one observation, unit by unit in float64."""
+    own = predictor.scaling
+    hidden = ((row.astype(float) - own.mean) / own.deviation).tolist()
+    if elapsed is not None:
+        left = own.clock.limit - elapsed
+        hidden += [2 * elapsed / own.clock.limit - 1, 1 - 2 * own.clock.gamma**left]
+    for index, layer in enumerate(predictor.layers):
+        weights, outputs = layer[network].astype(float), []
+        for unit in range(weights.shape[1]):
+            terms = [value * weights[place, unit] for place, value in enumerate(hidden)]
+            outputs.append(math.fsum(terms) + weights[-1, unit])
+        if index < len(predictor.layers) - 1:
+            if predictor.layer_norm:
+                mean = math.fsum(outputs) / len(outputs)
+                variance = math.fsum((value - mean) ** 2 for value in outputs) / len(outputs)
+                outputs = [(value - mean) / math.sqrt(variance + 1e-5) for value in outputs]
+            outputs = [max(value, 0.0) for value in outputs]
+        hidden = outputs
+    return hidden[0]
 
 
-# --- without dice ------------------------------------------------------------------------------
+@pytest.mark.parametrize("layer_norm", [True, False])
+@pytest.mark.parametrize("clock", [None, CLOCK], ids=["no clock", "clock"])
+def test_a_prediction_is_the_mean_of_the_networks_clipped_outputs(clock, layer_norm):
+    """Each network is clipped, and then they are averaged; in return units -2 + 8 mean."""
+    predictor, _ = fixed(clock=clock, layer_norm=layer_norm, wild=4.0)
+    elapsed = None if clock is None else np.array([0, 3, 19, 7, 7, 1, 18])
+    normalised = predictor.normalised(OBSERVATIONS, elapsed)
+    mean, spread = predictor(OBSERVATIONS, elapsed=elapsed)
+    assert normalised.dtype == mean.dtype == spread.dtype == np.float64
+    otherwise = 0
+    for index, row in enumerate(OBSERVATIONS):
+        time = None if clock is None else int(elapsed[index])
+        raw = [by_hand(predictor, network, row, time) for network in range(4)]
+        clipped = [min(max(value, 0.0), 1.0) for value in raw]
+        centre = sum(clipped) / 4
+        deviation = math.sqrt(sum((value - centre) ** 2 for value in clipped) / 4)
+        assert normalised[index] == pytest.approx(centre, abs=2e-6)
+        assert mean[index] == pytest.approx(-2 + 8 * centre, abs=2e-5)
+        assert spread[index] == pytest.approx(8 * deviation, abs=2e-5)
+        otherwise += abs(centre - min(max(sum(raw) / 4, 0.0), 1.0)) > 0.01
+    assert otherwise > 1, "or the order of clipping and averaging would not show"
 
 
-def test_mean_and_spread_are_those_of_the_averaged_networks_in_return_units():
-    """Plain loops over the networks' outputs: -2 + 8 mean, 8 standard deviation."""
-    predictor = fixed_predictor()
-    mean, spread = predictor(OBSERVATIONS)
-    outputs = predictor.network.outputs(scaling().inputs(OBSERVATIONS))  # (4, rows)
-    assert mean.shape == spread.shape == (7,)
-    assert mean.dtype == spread.dtype == np.float64
-    for row in range(7):
-        values = [float(value) for value in outputs[:, row]]
-        centre = sum(values) / 4
-        deviation = math.sqrt(sum((value - centre) ** 2 for value in values) / 4)
-        assert mean[row] == pytest.approx(-2 + 8 * centre, rel=1e-12)
-        assert spread[row] == pytest.approx(8 * deviation, rel=1e-9)
-        assert spread[row] > 0
+def test_the_predictor_of_a_posterior_is_the_network_of_its_means():
+    """As torch computes it."""
+    one = gaussians(3)
+    hidden = torch.from_numpy(scaling().inputs(OBSERVATIONS))
+    for index, mean in enumerate(map(torch.from_numpy, one.means)):
+        if index:
+            hidden = torch.nn.functional.layer_norm(hidden, hidden.shape[-1:]).relu()
+        hidden = hidden @ mean[:-1] + mean[-1]
+    found = posterior_predictor(one, scaling())
+    expected = hidden[:, 0].clamp(0, 1).numpy()
+    np.testing.assert_allclose(found.normalised(OBSERVATIONS, None), expected, atol=1e-6)
+    assert (found(OBSERVATIONS).spread == 0).all()
+    plain = Gaussians(one.means, one.log_variances, layer_norm=False)
+    assert posterior_predictor(plain, scaling()).layer_norm is False
 
 
-def test_a_posterior_without_draws_predicts_by_its_means_alone():
-    predictor = posterior_predictor()
-    mean, spread = predictor(OBSERVATIONS, seed=1)
-    expected = Network(predictor.gaussians.means)(scaling().inputs(OBSERVATIONS))
-    np.testing.assert_array_equal(mean, -2 + 8 * expected)
-    np.testing.assert_array_equal(spread, np.zeros(7))
-    np.testing.assert_array_equal(mean, predictor(OBSERVATIONS, seed=2).mean)
+def test_rows_do_not_depend_on_their_neighbours_or_on_how_many_there_are(monkeypatch):
+    """One at a time, in blocks, or all at once; equal rows get equal predictions."""
+    predictor, rows = fixed()[0], np.random.default_rng(1).normal(size=(50, 3)).astype(np.float32)
+    rows[-1] = rows[0]
+    whole = predictor.normalised(rows, None)
+    assert whole[-1] == pytest.approx(whole[0], abs=1e-6)
+    single = [predictor.normalised(row[None], None)[0] for row in rows]
+    np.testing.assert_allclose(single, whole, rtol=0, atol=1e-6)
+    monkeypatch.setattr("tightrope.posteriors.scaling._BLOCK", 7)
+    np.testing.assert_allclose(predictor.normalised(rows, None), whole, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(predictor(rows).mean, -2 + 8 * whole, rtol=0, atol=1e-5)
+    assert predictor.normalised(rows[:0], None).shape == (0,)
 
 
-@pytest.mark.parametrize("make", [posterior_predictor, fixed_predictor])
-def test_equal_rows_get_equal_predictions(make):
-    """Up to the last digit of float32, which may depend on a row's place among the others."""
-    rows = np.repeat(OBSERVATIONS, 9, axis=0)
-    mean, spread = make()(rows)
-    for found in (mean, spread):
-        assert np.ptp(found.reshape(7, 9), axis=1).max() < 1e-5
-    assert np.ptp(mean) > 0.1
+def test_a_long_log_needs_little_memory():
+    """Predictions of 100,000 rows, whose hidden units would fill 13 MB for each of 4 networks."""
+    predictor, rows = fixed()[0], np.zeros((100_000, 3), np.float32)
+    tracemalloc.start()
+    predictor.normalised(rows, None)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 5e6
+
+
+@pytest.mark.parametrize("clock", [None, CLOCK], ids=["no clock", "clock"])
+def test_predictions_along_episodes_are_those_of_their_steps(clock):
+    rng, (predictor, _) = np.random.default_rng(2), fixed(clock=clock)
+    episodes = join(
+        [
+            Episode(rng.normal(size=(steps, 3)).astype(np.float32), np.zeros(steps), False, True)
+            for steps in (5, 20, 1)
+        ]
+    )
+    expected = [
+        predictor(row, elapsed=None if clock is None else t).mean[0]
+        for episode in episodes
+        for t, row in enumerate(episode.observations)
+    ]
+    np.testing.assert_allclose(predictor.along(episodes), expected, rtol=0, atol=1e-5)
 
 
 def test_a_predictor_of_known_output_predicts_it():
     """Last layer: weights 0 and bias 0.4, so -2 + 8 * 0.4 = 1.2 everywhere."""
-    predictor = posterior_predictor(log_variance=-60.0)
-    predictor.network.layers[-1][:, :-1] = 0.0
-    for draws in (None, 6):
-        mean, spread = predictor(OBSERVATIONS, draws=draws)
-        np.testing.assert_allclose(mean, 1.2, rtol=1e-6)
-        np.testing.assert_allclose(spread, 0.0, atol=1e-6)
+    predictor, _ = posteriors()
+    predictor.layers[-1][:, :-1] = 0.0
+    np.testing.assert_allclose(predictor(OBSERVATIONS).mean, 1.2, rtol=1e-6)
 
 
 def test_one_observation_is_a_batch_of_one_and_lists_will_do():
-    predictor = fixed_predictor()
+    predictor, _ = fixed()
     one = predictor(OBSERVATIONS[0])
     assert one.mean.shape == one.spread.shape == (1,)
     np.testing.assert_array_equal(one.mean, predictor(OBSERVATIONS[:1]).mean)
@@ -118,183 +179,127 @@ def test_one_observation_is_a_batch_of_one_and_lists_will_do():
     assert predictor(OBSERVATIONS[:0]).mean.shape == (0,)
 
 
-# --- with dice ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("sampling", ["local", "weights"])
-def test_mean_and_spread_are_those_of_the_draws_in_return_units(sampling):
-    """Plain loops over the same draws: -2 + 8 mean, 8 standard deviation."""
-    predictor = posterior_predictor(sampling)
-    mean, spread = predictor(OBSERVATIONS, draws=9, seed=3)
-    inputs = scaling().inputs(OBSERVATIONS)
-    drawn = draw_predictions(gaussians(), inputs, passes=9, seed=3, sampling=sampling)
-    assert mean.shape == spread.shape == (7,)
-    for row in range(7):
-        values = [float(value) for value in drawn[:, row]]
-        centre = sum(values) / 9
-        deviation = math.sqrt(sum((value - centre) ** 2 for value in values) / 9)
-        assert mean[row] == pytest.approx(-2 + 8 * centre, rel=1e-12)
-        assert spread[row] == pytest.approx(8 * deviation, rel=1e-9)
-        assert -2 <= mean[row] <= 6
-        assert spread[row] > 0
-
-
-def test_draws_repeat_with_their_seed():
-    predictor = posterior_predictor()
-    one, again, other = (predictor(OBSERVATIONS, draws=3, seed=seed).mean for seed in (1, 1, 2))
-    np.testing.assert_array_equal(one, again)
-    assert (one != other).all()
-
-
-def test_a_predictor_without_a_posterior_has_nothing_to_draw():
-    with pytest.raises(InputError, match="no `draws`: this predictor has no posterior"):
-        fixed_predictor()(OBSERVATIONS, draws=5)
-
-
-@pytest.mark.parametrize("draws", [0, -3])
-def test_fewer_than_one_draw_are_refused(draws):
-    with pytest.raises(InputError, match=f"`draws` of at least 1, found {draws}"):
-        posterior_predictor()(OBSERVATIONS, draws=draws)
-
-
 # --- what it takes -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("draws", [None, 4])
-def test_the_elapsed_time_is_an_input(draws):
-    """The prediction is that of the scaled observation beside the clock's features."""
-    predictor = posterior_predictor(clock=CLOCK)
-    elapsed = [0, 3, 19, 7, 7, 1, 18]
-    inputs = np.hstack([scaling().inputs(OBSERVATIONS), CLOCK.features(elapsed)])
-    if draws is None:
-        expected = predictor.network(torch.from_numpy(inputs))
-    else:
-        own = {"passes": draws, "seed": 1, "sampling": "local"}
-        expected = draw_predictions(predictor.gaussians, torch.from_numpy(inputs), **own).mean(
-            axis=0, dtype=np.float64
-        )
-    found = predictor(OBSERVATIONS, elapsed=elapsed, draws=draws, seed=1).mean
-    np.testing.assert_allclose(found, -2 + 8 * expected, rtol=1e-12)
-    later = predictor(OBSERVATIONS, elapsed=np.add(elapsed, [9, 9, -9, 9, 9, 9, -9])).mean
-    assert (abs(later - found) > 0.1).sum() >= 4  # the others are clipped
-
-
 def test_an_elapsed_time_is_needed_with_a_clock_and_refused_without():
+    (plain, _), (timed, _) = fixed(), fixed(clock=CLOCK)
     with pytest.raises(InputError, match="expected `elapsed`, the steps since the start"):
-        fixed_predictor(clock=CLOCK)(OBSERVATIONS)
+        timed(OBSERVATIONS)
     with pytest.raises(InputError, match="expected no `elapsed`: this predictor has no clock"):
-        fixed_predictor()(OBSERVATIONS, elapsed=np.arange(7))
+        plain(OBSERVATIONS, elapsed=np.arange(7))
     with pytest.raises(InputError, match="`elapsed` for each of 7 observations, found 1"):
-        fixed_predictor(clock=CLOCK)(OBSERVATIONS, elapsed=3)
+        timed(OBSERVATIONS, elapsed=3)
     with pytest.raises(
         InputError, match="whole steps from 0 to 19, below the time limit, found 20"
     ):
-        fixed_predictor(clock=CLOCK)(OBSERVATIONS[0], elapsed=20)
-    assert fixed_predictor(clock=CLOCK)(OBSERVATIONS[0], elapsed=19).mean.shape == (1,)
+        timed(OBSERVATIONS[0], elapsed=20)
+    assert timed(OBSERVATIONS[0], elapsed=19).mean.shape == (1,)
 
 
 @pytest.mark.parametrize("shape", [(4,), (2, 4), (2, 3, 1), (0,), ()])
 def test_observations_of_another_shape_are_an_input_error(shape):
     with pytest.raises(InputError, match=r"observations of 3 features, found shape \("):
-        fixed_predictor()(np.zeros(shape, np.float32))
+        fixed()[0](np.zeros(shape, np.float32))
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e300])
-@pytest.mark.parametrize("make", [posterior_predictor, fixed_predictor])
-def test_observations_that_are_not_finite_in_float32_are_refused(make, value):
+def test_observations_that_are_not_finite_in_float32_are_refused(value):
     observations = OBSERVATIONS.astype(np.float64)
     observations[3, 1] = value
     with pytest.raises(InputError, match="finite observations, found NaN or infinity"):
-        make()(observations)
+        fixed()[0](observations)
 
 
-# --- chains as files ---------------------------------------------------------------------------
-
-
-def posteriors(count=3, clock=None):
-    features = scaling(clock=clock).features
-    fitted = tuple(gaussians(seed, features=features) for seed in range(count))
-    return Chain(fitted, Network(fitted[-1].means), scaling("pilot", clock=clock))
-
-
-def fixed(members=4, clock=None):
-    network = fixed_predictor(members, clock).network
-    return Chain((), network, scaling("training", clock=clock))
-
-
-CHAINS = {
-    "posteriors": (posteriors, None),
-    "posteriors, clock": (posteriors, CLOCK),
-    "fixed": (fixed, None),
-    "fixed, clock": (fixed, Clock(1000, 1 / 3)),
-}
-
-
-@pytest.mark.parametrize(("make", "clock"), CHAINS.values(), ids=CHAINS)
-def test_a_chain_survives_its_file_bit_for_bit(make, clock, tmp_path):
-    chain, path = make(clock=clock), tmp_path / "predictor.safetensors"
-    save_chain(chain, path)
-    again = load_chain(path)
-    assert len(again.gaussians) == len(chain.gaussians)
-    assert all(map(same, again.gaussians, chain.gaussians))
-    assert all(map(torch.equal, again.network.layers, chain.network.layers))
-    for name in ("low", "high", "source", "clock"):
-        assert getattr(again.scaling, name) == getattr(chain.scaling, name)
-    for name in ("mean", "deviation"):
-        np.testing.assert_array_equal(getattr(again.scaling, name), getattr(chain.scaling, name))
-    save_chain(again, tmp_path / "again.safetensors")
-    assert (tmp_path / "again.safetensors").read_bytes() == path.read_bytes()
-    options = {"elapsed": None if clock is None else np.arange(7)}
-    for draws in (None, 3) if chain.gaussians else (None,):
-        before, after = (
-            each.predictor("local")(OBSERVATIONS, draws=draws, **options) for each in (chain, again)
-        )
-        np.testing.assert_array_equal(before.mean, after.mean)
-        np.testing.assert_array_equal(before.spread, after.spread)
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda layers: [layer.astype(float) for layer in layers], "finite float32 weights"),
+        (lambda layers: [layers[0] * np.float32(np.nan), *layers[1:]], "finite float32 weights"),
+        (lambda layers: [layers[0][:0], *layers[1:]], "at least one network"),
+        (lambda layers: [layers[0][:2], *layers[1:]], "a layer of 16 inputs"),
+        (lambda layers: layers[1:], "a layer of 3 inputs"),
+        (lambda layers: layers[:-1], "one output, found 16"),
+        (lambda layers: [layer[0] for layer in layers], "a layer of 3 inputs"),
+    ],
+    ids=["float64", "NaN", "none", "fewer", "another input", "many outputs", "one"],
+)
+def test_layers_that_do_not_fit_are_an_input_error(change, said):
+    layers = fixed()[0].layers
+    with pytest.raises(InputError, match=said):
+        ReturnPredictor(tuple(change(layers)), scaling())
 
 
 def test_what_is_printed_shows_sizes_and_no_numbers():
-    assert repr(posteriors()).startswith("Chain(2 posteriors, Network(1 members, 3 x 16 x 16 x 1)")
-    timed = repr(fixed(clock=CLOCK))
-    assert timed.startswith("Chain(0 posteriors, Network(4 members, 5 x 16 x 16 x 1), Scaling(")
+    timed = "ReturnPredictor(4 networks, 5 x 16 x 16 x 1, Scaling([-2, 6] from training, "
+    assert repr(fixed(clock=CLOCK)[0]).startswith(timed)
 
 
-def test_the_predictor_of_a_chain_draws_from_its_last_posterior():
-    chain = posteriors()
-    for sampling in ("local", "weights"):
-        predictor = chain.predictor(sampling)
-        assert same(predictor.gaussians, chain.gaussians[-1])
-        assert predictor.sampling == sampling
-        assert predictor.scaling is chain.scaling
-    assert fixed().predictor("local").gaussians is None
+# --- files -------------------------------------------------------------------------------------
 
 
-def test_a_chain_of_ten_posteriors_and_more_keeps_its_order(tmp_path):
-    long = posteriors(12)
-    save_chain(long, tmp_path / "long.safetensors")
-    assert all(map(same, long.gaussians, load_chain(tmp_path / "long.safetensors").gaussians))
+CASES = {
+    "posteriors": posteriors(),
+    "posteriors, clock": posteriors(clock=CLOCK),
+    "twelve posteriors": posteriors(12),
+    "a prior alone": posteriors(1),
+    "fixed": fixed(),
+    "fixed, clock": fixed(clock=Clock(1000, 1 / 3)),
+    "fixed, no layer norm": fixed(layer_norm=False),
+}
 
 
-def test_one_member_of_a_batch_is_saved_as_itself_and_a_prior_alone_is_a_chain(tmp_path):
-    one = random_prior(PRESETS["paper"], FEATURES, [1, 2, 3]).member(1)
-    save_chain(Chain((one,), Network(one.means), scaling()), tmp_path / "one.safetensors")
-    again = load_chain(tmp_path / "one.safetensors")
-    assert len(again.gaussians) == 1
-    assert same(again.gaussians[0], one)
+def save(path, case):
+    save_predictor(path, *case)
+
+
+def assert_same(left, right):
+    for a, b in zip(left, right, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_a_predictor_survives_its_file_bit_for_bit(case, tmp_path):
+    path, (before, fitted) = tmp_path / "predictor.safetensors", case
+    save(path, case)
+    after, again = load_predictor(path)
+    assert len(again) == len(fitted)
+    for left, right in zip(again, fitted, strict=True):
+        assert_same(left.means, right.means)
+        assert_same(left.log_variances, right.log_variances)
+        assert left.layer_norm is right.layer_norm
+    assert_same(after.layers, before.layers)
+    assert after.layer_norm is before.layer_norm
+    for name in ("low", "high", "source", "clock"):
+        assert getattr(after.scaling, name) == getattr(before.scaling, name)
+    for name in ("mean", "deviation"):
+        np.testing.assert_array_equal(getattr(after.scaling, name), getattr(before.scaling, name))
+    save(tmp_path / "again.safetensors", (after, again))
+    assert (tmp_path / "again.safetensors").read_bytes() == path.read_bytes()
+    elapsed = None if before.scaling.clock is None else np.arange(7)
+    assert_same(before(OBSERVATIONS, elapsed=elapsed), after(OBSERVATIONS, elapsed=elapsed))
+
+
+def test_posteriors_without_layer_normalisation_are_read_as_such(tmp_path):
+    prior = random_prior(PRESETS["paper"], FEATURES, 1)
+    plain = Gaussians(prior.means, prior.log_variances, layer_norm=False)
+    save(tmp_path / "plain.safetensors", (posterior_predictor(plain, scaling()), (plain,)))
+    after, (again,) = load_predictor(tmp_path / "plain.safetensors")
+    assert after.layer_norm is again.layer_norm is False
 
 
 def test_a_file_that_is_there_is_not_overwritten(tmp_path):
     path = tmp_path / "precious"
     path.write_bytes(b"precious")
     with pytest.raises(InputError, match="already there"):
-        save_chain(posteriors(), path)
+        save(path, posteriors())
     assert path.read_bytes() == b"precious"
 
 
 def refused(path):
     """What is said about a file, in one line that names it."""
     with pytest.raises(InputError) as caught:
-        load_chain(path)
+        load_predictor(path)
     said = str(caught.value)
     assert path.name in said
     assert "\n" not in said
@@ -309,21 +314,21 @@ def test_no_file_is_an_input_error(tmp_path):
 @pytest.mark.parametrize("kept", [0, 7, 100, 2000, -1])
 def test_a_truncated_file_is_an_input_error(kept, tmp_path):
     path = tmp_path / "predictor.safetensors"
-    save_chain(posteriors(), path)
+    save(path, posteriors())
     path.write_bytes(path.read_bytes()[:kept])
     assert "damaged" in refused(path)
 
 
 def test_a_file_of_another_program_is_an_input_error(tmp_path):
     save_file({"weight": np.zeros(3, np.float32)}, tmp_path / "foreign.safetensors")
-    assert "expected the format tightrope.predictor/2" in refused(tmp_path / "foreign.safetensors")
+    assert "expected the format tightrope.predictor/3" in refused(tmp_path / "foreign.safetensors")
     (tmp_path / "text.safetensors").write_text("a predictor, honestly\n" * 20)
     assert "damaged" in refused(tmp_path / "text.safetensors")
 
 
-def damaged(tmp_path, chain, change=lambda arrays: None, **header):
+def damaged(tmp_path, case, change=lambda arrays: None, **header):
     """A well-formed safetensors file whose content, or header, is changed."""
-    save_chain(chain, tmp_path / "good.safetensors")
+    save(tmp_path / "good.safetensors", case)
     arrays = load_file(tmp_path / "good.safetensors")
     with (tmp_path / "good.safetensors").open("rb") as stream:
         size = int.from_bytes(stream.read(8), "little")
@@ -401,7 +406,7 @@ def test_a_damaged_fixed_predictor_is_an_input_error(change, tmp_path):
 
 def test_a_file_whose_content_was_not_changed_is_read(tmp_path):
     """Or the tests of damages would say nothing."""
-    assert len(load_chain(damaged(tmp_path, posteriors())).gaussians) == 3
+    assert len(load_predictor(damaged(tmp_path, posteriors()))[1]) == 3
 
 
 HEADERS = {
@@ -425,6 +430,8 @@ HEADERS = {
     "more Gaussians": {"gaussians": 4},
     "Gaussians below zero": {"gaussians": -1},
     "no Gaussians": {"gaussians": 0},
+    "no word on layer normalisation": {"layer_norm": ...},
+    "layer normalisation as a number": {"layer_norm": 1},
     "Gaussians that are none": {"gaussians": None},
 }
 
@@ -436,19 +443,19 @@ def test_a_header_that_does_not_fit_is_an_input_error(header, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "tag", ["tightrope.predictor/1", "tightrope.predictor/12", "tightrope.episodes/1", None, ...]
+    "tag", ["tightrope.predictor/2", "tightrope.predictor/12", "tightrope.episodes/1", None, ...]
 )
 def test_another_version_or_kind_is_an_input_error_that_names_both(tag, tmp_path):
     found = repr(tag) if isinstance(tag, str) else "none"
     said = refused(damaged(tmp_path, posteriors(), format=tag))
-    assert f"expected the format tightrope.predictor/2, found {found} in" in said
+    assert f"expected the format tightrope.predictor/3, found {found} in" in said
 
 
 @pytest.mark.parametrize(
     "metadata", [None, {"tightrope": "tightrope.predictor/1 pilot"}, {"tightrope": "[2]"}]
 )
 def test_a_header_that_is_no_record_is_an_input_error(metadata, tmp_path):
-    save_chain(posteriors(), tmp_path / "good.safetensors")
+    save(tmp_path / "good.safetensors", posteriors())
     path = tmp_path / "bad.safetensors"
     save_file(load_file(tmp_path / "good.safetensors"), path, metadata=metadata)
     refused(path)

@@ -207,31 +207,12 @@ def test_other_policies_need_an_environment(tmp_path, monkeypatch):
 OWN = "custom_environments:Counting-v0"
 
 
-@pytest.mark.parametrize("source", ["", "policy.safetensors"])
-def test_a_module_that_only_a_record_names_is_not_imported_without_trust(
-    source, run, tmp_path, monkeypatch
-):
-    """It would be found in the working directory, and leave a trace."""
-    monkeypatch.chdir(tmp_path)
-    Path("evil.py").write_text("import pathlib; pathlib.Path('trace').touch()")
-    folder = Path(run({**recipe("Pendulum-v1").to_json(), "id": "evil:Pendulum-v1"}), source)
-    with pytest.raises(InputError, match=r"expected `env` 'evil:Pendulum-v1' or `trust`: .*module"):
-        policy_source(str(folder), None)
-    assert not Path("trace").exists()
-    found = policy_source(str(folder), None, trust=True)
-    assert found.environment.id == "evil:Pendulum-v1"
-    assert Path("trace").exists()
-    sys.modules.pop("evil")
-
-
 def test_a_record_whose_module_the_user_names_as_well_is_used(run):
     """What train prints, certify --env module:Name-v0, keeps the range of the training."""
     folder = run(recipe(OWN).to_json())
     found = policy_source(folder, OWN)
     assert found.environment.id == OWN
     assert found.record.mismatch(environment=found.environment.to_json(), gamma=0.99) is None
-    trusted = policy_source(folder, None, trust=True)
-    assert (trusted.policy, trusted.environment) == (found.policy, found.environment)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,13 @@ Count = Annotated[int, Field(ge=0)]
 
 @dataclass(frozen=True)
 class ReturnRange:
-    """The returns that mean risks are clipped to, and who fixed them."""
+    """The returns that mean risks are clipped to, and what fixed them.
+
+    Attributes:
+        low: smallest return.
+        high: largest return.
+        source: the fitting set, the pilot, the user or the training record.
+    """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
@@ -281,7 +287,7 @@ class Certificate(Record):
         Returns:
             The axes.
         """
-        from tightrope.reports.plots import draw_certificate
+        from tightrope.certificates.plots import draw_certificate
 
         if axes is None:
             from matplotlib import pyplot

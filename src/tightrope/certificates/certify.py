@@ -110,7 +110,7 @@ def open_source(
         return load_episodes(source, columns)
     if columns:
         raise InputError("expected no `columns` for a policy: they are for recorded episodes")
-    return policy_source(source, env, trust=rollout.trust)
+    return policy_source(source, env)
 
 
 def roll_out(

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import fields
 from functools import cache
 from typing import Any
 
@@ -17,6 +18,7 @@ __all__ = [
     "as_text",
     "document_digest",
     "read_record",
+    "record_fields",
     "schema",
     "to_document",
 ]
@@ -32,13 +34,17 @@ def _adapter() -> TypeAdapter[Record]:
 
 def to_document(record: Record) -> dict[str, Any]:
     """The document `certificate.json`; its own digest covers everything else in it."""
-    fields = {name: getattr(record, name) for name in Record.__dataclass_fields__}
-    stated = Record(**fields) if isinstance(record, Certificate) else record
+    stated = Record(**record_fields(record)) if isinstance(record, Certificate) else record
     document: dict[str, Any] = {"schema_version": SCHEMA_VERSION}
     document |= {name: getattr(record, name) for name in DERIVED}
     document |= _adapter().dump_python(stated, mode="json")
     document["digests"]["certificate"] = document_digest(document)
     return document
+
+
+def record_fields(record: Record) -> dict[str, Any]:
+    """The fields of the document, by name."""
+    return {entry.name: getattr(record, entry.name) for entry in fields(Record)}
 
 
 def as_text(document: Mapping[str, Any]) -> str:

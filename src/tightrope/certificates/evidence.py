@@ -58,7 +58,7 @@ class Evidence:
         scaling: Scaling,
         gamma: float,
     ) -> "Evidence":
-        """The fitting set, each row predicted by a network that has not seen its episode, if any."""
+        """The fitting set, each row predicted by a network that has not seen its episode."""
         predicted = np.full(len(episodes.rewards), np.nan)
         if left_out is not None:
             predicted[episodes.offsets[rows.episode] + rows.step] = scaling.returns(left_out)
@@ -85,7 +85,8 @@ class Evidence:
     @cached_property
     def at_pairs(self) -> Values:
         """(pairs,) predicted returns."""
-        return self.predicted[self.episodes.offsets[self.pairs.episode] + self.pairs.step]
+        rows = self.episodes.offsets[self.pairs.episode] + self.pairs.step
+        return np.asarray(self.predicted[rows])
 
     @cached_property
     def errors(self) -> Values:
@@ -105,7 +106,7 @@ class Evidence:
 
     @cached_property
     def _starts(self) -> NDArray[np.int64]:
-        return np.searchsorted(self.pairs.episode, np.arange(len(self.episodes)))
+        return np.asarray(np.searchsorted(self.pairs.episode, np.arange(len(self.episodes))))
 
     def mean_by_episode(self, values: Values) -> Values:
         """(episodes,) means of (pairs,) values."""

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tightrope.certificates.certificate import Certificate, Record
-from tightrope.certificates.document import as_text, read_record, to_document
+from tightrope.certificates.document import as_text, read_record, record_fields, to_document
 from tightrope.errors import InputError, one_line
 from tightrope.files import sha256, write_folder
 from tightrope.posteriors import load_predictor, save_predictor
@@ -96,5 +96,5 @@ def load_certificate(folder: str | Path, *, verify: bool = True) -> Certificate:
         )
     predictor, posteriors = load_predictor(Path(folder) / FILES["predictor"])
     rollouts = load(Path(folder) / FILES["rollouts"])
-    fields = {name: getattr(record, name) for name in Record.__dataclass_fields__}
+    fields = record_fields(record)
     return Certificate(**fields, predictor=predictor, posteriors=posteriors, rollouts=rollouts)

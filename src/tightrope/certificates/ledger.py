@@ -1,9 +1,9 @@
 """Which failure probability goes where: the one place that splits delta and delta'.
 
 A certificate rests on several statements, each of which may fail. The ledger gives every one of
-them a share of delta (the data are unrepresentative), of delta' (the Monte Carlo draws are) or, where
-nothing is drawn, of both; shares are exact fractions, so that the union bound adds up exactly.
-Section L of docs/theory.md.
+them a share of delta (the data are unrepresentative), of delta' (the Monte Carlo draws are) or,
+where nothing is drawn, of both; shares are exact fractions, so that the union bound adds up
+exactly. Section L of docs/theory.md.
 """
 
 import math
@@ -88,12 +88,13 @@ class Ledger:
         for statement, budget, source, share in self.shares:
             if share <= 0:
                 raise ValueError(f"share must be positive, found {share} for {statement!r}")
-            for each in ("delta", "delta_prime") if source == "both" else (source,):
+            sources = ("delta", "delta_prime") if source == "both" else (source,)
+            for each in sources:
                 totals[budget, each] = totals.get((budget, each), Fraction(0)) + share
-        for (budget, source), total in totals.items():
+        for (budget, whose), total in totals.items():
             if total * self.candidates > 1:
                 raise ValueError(
-                    f"shares of {source} must add up to at most 1 in {budget!r}, found "
+                    f"shares of {whose} must add up to at most 1 in {budget!r}, found "
                     f"{total * self.candidates}"
                 )
         if len({(statement, source) for statement, _, source, _ in self.shares}) < len(self.shares):

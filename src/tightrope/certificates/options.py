@@ -63,7 +63,7 @@ class Options:
     """The first of them, which the predictor is fitted to; auto: a quarter. Not in PAC-Bayes
     schemes."""
     test_episodes: _Count | Auto = "auto"
-    """Test episodes, which enter no bound; auto: none, and 100 for a policy in PAC-Bayes schemes."""
+    """Test episodes, which enter no bound; auto: none, 100 for a policy with PAC-Bayes."""
     pilot_episodes: _Count | Auto = "auto"
     """PAC-Bayes schemes only: episodes in no bound that fix the return range and the scaling; auto:
     10, and for a policy with a training record only what preset and scheme need."""
@@ -168,7 +168,7 @@ class Options:
         Raises:
             InputError: a name is not an option, or a value is outside its set.
         """
-        known = cls.__dataclass_fields__  # type: ignore[attr-defined]
+        known = cls.__dataclass_fields__
         for name in values:
             if name not in known:
                 raise InputError(f"expected options among {', '.join(known)}, found {name!r}")
@@ -176,7 +176,7 @@ class Options:
 
     def seeded(self, seed: int | None = None) -> "Options":
         """With that seed, or with the one that ``fresh`` comes to."""
-        return replace(self, seed=resolve_seed(self.seed) if seed is None else seed)  # type: ignore[type-var]
+        return replace(self, seed=resolve_seed(self.seed) if seed is None else seed)
 
 
 def target_of(words: str, name: str = "until") -> float:

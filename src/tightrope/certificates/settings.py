@@ -31,7 +31,13 @@ BATCH = 10  # episodes until the first look of a search
 
 @dataclass(frozen=True)
 class PropertySettings:
-    """A property of one's own: its name, its direction, and a limit if there is one."""
+    """A property of the user's own.
+
+    Attributes:
+        name: of the property.
+        at_most: whether upper limits are certified; otherwise lower ones.
+        limit: that an episode should keep to; null for none.
+    """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
@@ -146,7 +152,6 @@ def settle(
             raise InputError("expected a policy to roll out with `until`, found recorded episodes")
         chosen = Scheme("sequential", "sequential")
     preset = preset or PRESETS["paper" if options.paper else options.preset]
-    recorded = isinstance(source, Episodes)
     environment = _environment(source)
     settings = Settings(
         scheme=chosen,
@@ -272,17 +277,17 @@ def _validation(
     options: Options, source: Episodes | PolicySource, pilot: int, test: int, default: int
 ) -> int:
     """Validation episodes: as asked, the default of a roll-out, or all that a recording has."""
+    asked = None if options.episodes == "auto" else options.episodes
     if not isinstance(source, Episodes):
-        return default if options.episodes == "auto" else options.episodes
+        return default if asked is None else asked
     left = len(source) - pilot - test
-    wanted = options.episodes
-    if wanted == "auto":
-        wanted = min(left, _PAPER) if options.paper else left
-    least = max(wanted, 2 if scheme(options.scheme).fixed and not options.paper else 1)
+    if asked is None:
+        asked = min(left, _PAPER) if options.paper else left
+    least = max(asked, 2 if scheme(options.scheme).fixed and not options.paper else 1)
     if least > left:
         raise InputError(
             f"expected at least {pilot + least + test} episodes ({pilot} pilot, {least} to fit and "
             f"calibrate, {test} test), found {len(source)}: record more, or lower `episodes` or "
             "`test_episodes`"
         )
-    return wanted
+    return asked

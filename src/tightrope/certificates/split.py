@@ -198,8 +198,8 @@ def _require_outcomes(split: Split) -> None:
         smallest = split.outcomes.returns(gamma).min()
         if floor is not None and smallest < floor:
             raise InputError(
-                f"expected no return below the `{name}` {floor:g}, found {smallest:g}: the floor is "
-                "wrong; a lower one may be certified on other episodes, or with `candidates`"
+                f"expected no return below the `{name}` {floor:g}, found {smallest:g}: the floor "
+                "is wrong; a lower one may be certified on other episodes, or with `candidates`"
             )
 
 

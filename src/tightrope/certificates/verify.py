@@ -123,7 +123,7 @@ def _settings_problems(stated: Certificate) -> Iterator[str]:
         asked = getattr(options, name)
         if name in counts and asked not in ("auto", "fresh", counts[name]):
             yield f"settings: {counts[name]} where options ask for `{name}` {asked}"
-    again = _settled(replace(options, **counts), stated)  # type: ignore[type-var]
+    again = _settled(replace(options, **counts), stated)
     for entry in fields(Settings):
         name = entry.name
         if name in ("preset", "device", "validation", "pilot", "test", "fit"):
@@ -144,7 +144,7 @@ def _settled(options: Options, stated: Certificate) -> Settings:
     scaling, preset = stated.predictor.scaling, stated.settings.preset
     training = scaling if scaling.source == "training" else None
     searched = stated.settings.until is not None
-    asked = replace(options, until="off", max_episodes=500) if searched else options  # type: ignore[type-var]
+    asked = replace(options, until="off", max_episodes=500) if searched else options
     again = settle(asked, stated.rollouts, properties=properties, preset=preset, training=training)
     if not searched:
         return again

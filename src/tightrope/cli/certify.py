@@ -2,18 +2,15 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import tyro
 from tyro.conf import Positional
 
 from tightrope.certificates.options import Options
-from tightrope.certificates.request import Rollout
 from tightrope.cli.subject import subject_of
 from tightrope.errors import InputError
-
-if TYPE_CHECKING:
-    from tightrope.certificates.request import Request
+from tightrope.rollouts.collect import Rollout
 
 __all__ = ["Certify"]
 
@@ -21,7 +18,7 @@ __all__ = ["Certify"]
 @tyro.conf.configure(tyro.conf.FlagCreatePairsOff)
 @dataclass(frozen=True)
 class Certify:
-    """Certify how wrong predictions of a policy's return can be on new episodes."""
+    """Certify what a policy returns, how often it fails, and how well its return is predicted."""
 
     source: Annotated[Positional[str], tyro.conf.arg(metavar="SOURCE", help_behavior_hint="")] = ""
     """A policy (as for collect; rolled out here) or recorded episodes (.safetensors, .npz, .hdf5,
@@ -40,23 +37,29 @@ class Certify:
     """Certify the policy that ships with the package."""
     certificate: Options = field(default_factory=Options)
     """What is certified, from how many episodes, and how."""
+    property: Annotated[
+        tuple[str, ...], tyro.conf.arg(metavar="NAME=FILE.py:FUNCTION", help_behavior_hint="")
+    ] = ()
+    """Numbers per episode of your own, such as "peak torque=mine.py:peak"; of a recording without a
+    function, such as "peak torque=", if they are recorded."""
+    property_limit: Annotated[
+        tuple[str, ...], tyro.conf.arg(metavar="NAME<=LIMIT", help_behavior_hint="")
+    ] = ()
+    """What a property should keep to, such as "peak torque<=80" or "height>=0.7": its side is
+    certified, and how often an episode breaks it."""
     rollout: Rollout = field(default_factory=Rollout)
-    commit: bool = False
-    """Roll out nothing: write OUT.commitment.json and print its digest, for others to hold before
-    there are episodes. It covers policy, environment, versions and all options with the seed."""
-    commitment: Annotated[str, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = ""
-    """Certify what was committed to in that file, with its options and its seed."""
-    challenge: Annotated[str, tyro.conf.arg(metavar="TEXT", help_behavior_hint="")] = ""
-    """With commitment: what its holder answered; the seed then follows from both."""
+    details: bool = False
+    """Print everything that the certificate states."""
     json: bool = False
     """Print the certificate as JSON on standard output, and nothing else there."""
 
     def run(self) -> int:
         """Collect or load, certify, write, print."""
+        from tightrope.certificates.certify import certify
         from tightrope.certificates.document import as_text, to_document
         from tightrope.certificates.folder import write
-        from tightrope.certificates.options import target_of
-        from tightrope.certificates.until import outcome
+        from tightrope.certificates.sequential import search_summary
+        from tightrope.certificates.text import details, summary
         from tightrope.files import refuse_to_overwrite
         from tightrope.reports import write_page
 
@@ -67,53 +70,62 @@ class Certify:
         stem = named.resolve().name if named.is_dir() else named.stem
         out = Path(str(self.out).replace("SOURCE", stem))
         refuse_to_overwrite(out)
-        if self.commit:
-            return self._commit(source, env, out)
-        asked = self._asked(source, env)
-        certificate = write(asked.issue(progress=True), out, beside=write_page)
+        certificate = certify(
+            source,
+            env or None,
+            columns=self.columns or None,
+            rollout=self.rollout,
+            properties=_properties(self.property, self.property_limit),
+            progress=True,
+            **vars(self.certificate),
+        )
+        certificate = write(certificate, out, page=write_page)
         reached = True
         if self.json:
             print(as_text(to_document(certificate)), end="")
         else:
-            print(certificate)
-            print(f"\nWritten to {out}; check it with: tightrope verify {out}")
-        if asked.options.until != "off":
-            reached = certificate.rms_raw <= target_of(asked.options.until)
+            print((details if self.details else summary)(certificate))
+            print(f"Written to {out}. More: --details, report.html. Check: tightrope verify {out}")
+        if certificate.settings.until is not None:
+            reached, words = search_summary(certificate)
             if not self.json:
-                print(outcome(certificate, reached))
+                print(words)
         return 0 if reached else 1
 
-    def _commit(self, source: str, env: str, out: Path) -> int:
-        """Commit, and say how to go on."""
-        from tightrope.certificates.commitment import Commitment, save_commitment
-        from tightrope.certificates.request import request
 
-        if self.commitment or self.challenge or self.json:
-            raise InputError("expected `commit` without `commitment`, `challenge` and `json`")
-        options = self.certificate.seeded()
-        asked = request(source, env or None, options, self.rollout, self.columns or None)
-        commitment = Commitment.to(asked.described(), options)
-        path = out.with_name(f"{out.name}.commitment.json")
-        save_commitment(commitment, path)
-        print(f"commitment {commitment.digest}")
-        print(
-            f"Written to {path}: keep it to yourself and publish the digest. Then certify the same "
-            f"policy with: --commitment {path} --challenge WHAT-ITS-HOLDER-ANSWERS"
-        )
-        return 0
+def _properties(given: tuple[str, ...], limits: tuple[str, ...]) -> dict[str, Any]:
+    """Properties by name from what was typed.
 
-    def _asked(self, source: str, env: str) -> "Request":
-        from tightrope.certificates.commitment import load_commitment
-        from tightrope.certificates.request import request
+    Raises:
+        InputError: there is no such function, or a limit is not of a property.
+    """
+    import re
 
-        if not self.commitment:
-            if self.challenge:
-                raise InputError("expected `commitment` with `challenge`, found none")
-            columns = self.columns or None
-            return request(source, env or None, self.certificate, self.rollout, columns)
-        if self.certificate != Options():
-            raise InputError("expected no other options with `commitment`: it has them all")
-        commitment = load_commitment(Path(self.commitment))
-        options = commitment.options(self.challenge)
-        asked = request(source, env or None, options, self.rollout, self.columns or None)
-        return asked.committed(commitment, self.challenge)
+    from tightrope.certificates.properties import Property
+    from tightrope.imports import user_function
+
+    found: dict[str, Any] = {}
+    for words in given:
+        name, equals, place = words.partition("=")
+        if not equals or not name.strip():
+            raise InputError(f"expected `property` NAME=FILE.py:FUNCTION, found {words!r}")
+        found[name.strip()] = Property(user_function(place.strip()) if place.strip() else None)
+    for words in limits:
+        parts = re.fullmatch(r"\s*(.+?)\s*(<=|>=)\s*(\S+)\s*", words)
+        try:
+            limit = float(parts[3]) if parts else None
+        except ValueError:
+            limit = None
+        if parts is None or limit is None:
+            raise InputError(
+                f"expected `property_limit` NAME<=LIMIT or NAME>=LIMIT, found {words!r}"
+            )
+        if parts[1] not in found:
+            known = ", ".join(found) or "none"
+            raise InputError(
+                f"expected `property_limit` of a property ({known}), found {parts[1]!r}: give "
+                "`property`, too"
+            )
+        direction = "at-most" if parts[2] == "<=" else "at-least"
+        found[parts[1]] = Property(found[parts[1]].function, direction, limit)  # type: ignore[arg-type]
+    return found

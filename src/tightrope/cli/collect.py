@@ -20,8 +20,8 @@ class Collect:
     """Roll out a frozen policy and record whole episodes."""
 
     policy: Annotated[Positional[str], tyro.conf.arg(metavar="POLICY")]
-    """An SB3 .zip, a TorchScript .pt, a torch.export .pt2, an .onnx file, a folder that train
-    wrote, file.py:name or package.module:name."""
+    """An SB3 .zip, an .onnx file, a folder that train wrote, file.py:name or package.module:name;
+    with trust also a TorchScript .pt or a torch.export .pt2."""
     out: Path
     """File to write: .safetensors (tightrope's own), .npz or .hdf5 (D4RL names)."""
     env: Annotated[str, tyro.conf.arg(metavar="ID", help_behavior_hint="")] = ""
@@ -53,7 +53,7 @@ class Collect:
                 f"expected a name ending in .safetensors with `keep_partial`, found {self.out}: "
                 "other formats cannot mark episodes as partial"
             )
-        subject = policy_source(self.policy, self.env or None, trust=self.rollout.trust)
+        subject = policy_source(self.policy, self.env or None)
         seed = resolve_seed(self.seed)
         try:
             episodes = collect(

@@ -1,18 +1,11 @@
 """tightrope report: the page of a certificate or of a study, or the index of many."""
 
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import tyro
 from tyro.conf import Positional
-
-from tightrope.errors import InputError
-
-if TYPE_CHECKING:
-    from tightrope.certificates import Certificate
-    from tightrope.reports.filmstrip import Strip
 
 __all__ = ["Report"]
 
@@ -24,37 +17,19 @@ class Report:
 
     folder: Annotated[Positional[Path], tyro.conf.arg(metavar="DIR")]
     """Folder that certify or study wrote, or a folder with certificates' folders in it."""
-    filmstrip: bool = False
-    """Add pictures of the best and the worst predicted test episode of a policy that was rolled out
-    here; MuJoCo draws them off screen, with libosmesa6 or EGL."""
 
     def run(self) -> int:
         """Read what is there, and replace its page."""
         if self._study():
-            if self.filmstrip:
-                raise InputError("expected `filmstrip` for one certificate, found a study")
             return self._page_of_study()
         if self._many():
-            if self.filmstrip:
-                raise InputError("expected `filmstrip` for one certificate, found many")
             return self._index()
         from tightrope.certificates.folder import load_certificate
         from tightrope.reports import write_page
 
-        certificate = load_certificate(self.folder)
-        strips = self._strips(certificate) if self.filmstrip else ()
-        write_page(certificate, self.folder, strips=strips)
+        write_page(load_certificate(self.folder), self.folder)
         print(f"written: {self.folder / 'report.html'}")
         return 0
-
-    def _strips(self, certificate: "Certificate") -> "tuple[Strip, ...]":
-        from tightrope.reports.filmstrip import filmstrips
-
-        try:
-            return filmstrips(certificate)
-        except InputError as error:
-            warnings.warn(f"no filmstrip: {error}", stacklevel=2)
-            return ()
 
     def _study(self) -> bool:
         """A certificate's own document comes first, whatever is beside it."""

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.environments import Recipe, recipe
+from tightrope.environments import Recipe, recipe, recorded_environment
 from tightrope.errors import InputError, one_line
 from tightrope.monitors.monitor import Monitor, Status
 from tightrope.policies import (
@@ -96,7 +96,8 @@ def watch(
     if episodes < 1 or episodes != int(episodes):
         raise InputError(f"`episodes` must be a whole number of at least 1, found {episodes!r}")
     with contextlib.redirect_stdout(sys.stderr):  # what environments and policies print
-        built = recipe(env) if env is not None else _certified(monitor)
+        place = recorded_environment(monitor.subject.get("environment")) if env is None else env
+        built = recipe(place)
         made = built.make()
         size = made.observation_space.shape[0]
         if size != monitor.features:
@@ -154,18 +155,6 @@ def _episode(
         thresholds=np.array([status.threshold for status in said]),
         since=said[-1].since,
     )
-
-
-def _certified(monitor: Monitor) -> Recipe:
-    """The environment that the certificate names, if it can be built without importing anything."""
-    record = monitor.subject.get("environment")
-    named = None if record is None else record.get("id")
-    if record is None or record.get("suite") == "custom" or ":" in str(named):
-        found = "none" if named is None else repr(named)
-        raise InputError(
-            f"expected `env`, an environment to run in, found none: the certificate names {found}"
-        )
-    return Recipe.from_json(dict(record))
 
 
 def _compare(monitor: Monitor, policy: Policy, built: Recipe) -> None:

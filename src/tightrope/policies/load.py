@@ -1,17 +1,12 @@
 """From what a user names to a policy: the one place that looks at suffixes."""
 
 import inspect
-import sys
-from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Literal
-
-import cloudpickle
 
 from tightrope.errors import InputError, one_line
 from tightrope.files import sha256
-from tightrope.imports import import_module, quiet_registration
+from tightrope.imports import import_file, import_module
 from tightrope.policies.base import Policy
 from tightrope.policies.objects import as_policy
 from tightrope.policies.programs import ProgramPolicy
@@ -21,6 +16,7 @@ from tightrope.policies.storage import load_mlp
 
 __all__ = ["load_policy"]
 
+_TORCH = (".pt", ".ts", ".pt2")  # TorchScript, and torch.export
 _KINDS = (
     "a Stable-Baselines3 .zip, tightrope's own .safetensors, a TorchScript .pt, a torch.export "
     ".pt2, an .onnx file, a folder that tightrope train wrote, file.py:name or package.module:name"
@@ -44,7 +40,7 @@ def load_policy(
         normalize: observation statistics of an SB3 zip: a VecNormalize pickle (with `trust`), or
             an .npz (:func:`tightrope.policies.statistics.read_statistics`). False says that a
             policy is to act without those that it was trained with.
-        trust: allow loading what executes code from the file.
+        trust: allow loading what executes code from the file, as programs of torch always do.
         sample: draw actions from the policy's distribution instead of taking its mode.
 
     Raises:
@@ -70,11 +66,18 @@ def load_policy(
     if path.suffix == ".safetensors":
         _require_file(path)
         return load_mlp(path, sample=sample)
-    if path.suffix in (".pt", ".pth", ".ts", ".pt2", ".onnx"):
+    if path.suffix in (*_TORCH, ".onnx"):
         _require_file(path)
+        if path.suffix in _TORCH and not trust:
+            raise InputError(
+                f"expected `trust` with {text!r}, found none: torch runs a {path.suffix} file as a "
+                "program that can read and write your files: pass `trust` if you trust its author, "
+                "or export the policy as .onnx, which needs none"
+            )
         if sample:
             raise InputError(f"expected an SB3 policy for `sample`, found {text!r}")
-        return ProgramPolicy(path.resolve(), path.name, sha256(path), trust=trust)
+        # A link is not resolved: the suffix that was looked at says what loads it.
+        return ProgramPolicy(path.absolute(), path.name, sha256(path))
     module, colon, attribute = text.rpartition(":")
     if colon and module and attribute.isidentifier():
         return _from_module(module, attribute, sample, unscaled)
@@ -98,7 +101,7 @@ def _from_module(
     module: str, attribute: str, sample: bool, normalize: Literal[False] | None
 ) -> Policy:
     try:
-        loaded = _import_file(Path(module)) if module.endswith(".py") else import_module(module)
+        loaded = import_file(Path(module)) if module.endswith(".py") else import_module(module)
         if not hasattr(loaded, attribute):
             raise InputError(f"expected {attribute!r} in {module!r}, found no such name")
         source = getattr(loaded, attribute)
@@ -113,23 +116,6 @@ def _from_module(
     digest = sha256(Path(file)) if file else None
     name = f"{module}:{attribute}"
     return as_policy(source, name=name, digest=digest, sample=sample, normalize=normalize)
-
-
-def _import_file(path: Path) -> ModuleType:
-    _require_file(path)
-    loader = SourceFileLoader(path.stem, str(path))
-    module = ModuleType(path.stem)
-    module.__file__ = str(path)
-    # Dataclasses look their module up; its neighbours should be importable, as for a script.
-    sys.modules[path.stem] = module
-    cloudpickle.register_pickle_by_value(module)  # workers cannot import it by name
-    sys.path.insert(0, str(path.parent.resolve()))
-    try:
-        with quiet_registration():
-            loader.exec_module(module)
-    finally:
-        sys.path.remove(str(path.parent.resolve()))
-    return module
 
 
 def _parameters(function: Any) -> list[inspect.Parameter]:

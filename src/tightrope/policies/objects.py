@@ -6,8 +6,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.errors import InputError
-from tightrope.policies.base import Policy
+from tightrope.errors import InputError, one_line
+from tightrope.policies.base import ActionError, Policy
 from tightrope.policies.mlp import Normalizer
 from tightrope.policies.statistics import model_was_normalized, statistics_of
 
@@ -60,19 +60,49 @@ class ModulePolicy:
         return np.asarray(actions.numpy())
 
 
-@dataclass(frozen=True)
+@dataclass
 class CallablePolicy:
-    """A function from observations (batch, features) to actions (batch, ...)."""
+    """A function from one observation (features,) or a batch (batch, features) to actions.
+
+    Which of the two is found out on the first call.
+    """
 
     function: Any
     name: str
     digest: str | None = None
     deterministic: bool = True
     noise_size: int = 0
+    takes_batch: bool | None = None
 
     def act(self, observations: NDArray[np.float32], noise: NDArray[np.float32]) -> NDArray[Any]:
         """Actions for a block of observations."""
-        return np.asarray(self.function(observations))
+        if self.takes_batch is None:
+            self.takes_batch = self._takes_batch(*observations.shape)
+        if self.takes_batch:
+            return np.asarray(self.function(observations))
+        return np.stack([np.asarray(self.function(row)) for row in observations])
+
+    def _takes_batch(self, batch: int, features: int) -> bool:
+        """Whether several rows, and one row, give as many actions of one shape."""
+        rows = np.random.default_rng(0).standard_normal((batch, features), dtype=np.float32)
+        failure: Exception | None = None
+        try:
+            several, one = (np.asarray(self.function(part)) for part in (rows, rows[:1]))
+            if several.shape[:1] == (batch,) and one.shape == (1, *several.shape[1:]):
+                return True
+        except Exception as error:  # whatever the user's own code raises
+            failure = error
+        try:
+            shapes = {np.asarray(self.function(row)).shape for row in rows}
+        except Exception as error:  # likewise
+            reason = f"{type(failure or error).__name__}: {one_line(failure or error)}"
+            raise ActionError(
+                f"expected a function of one observation ({features},) or of a batch (batch, "
+                f"{features}), found that {self.name} takes neither ({reason})"
+            ) from error
+        if len(shapes) > 1:
+            raise ActionError(f"expected actions of one shape from {self.name}, found {shapes}")
+        return False
 
 
 def as_policy(

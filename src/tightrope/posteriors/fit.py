@@ -76,8 +76,8 @@ def fit_posterior(
     adam = Adam([move.shifts, move.ratios])
     sums = torch.zeros(settings.epochs, 3, dtype=torch.float64, device=device)
 
-    def outputs(inputs: Tensor) -> Tensor:
-        return draw(move.layers(), inputs, generator, settings.sampling, prior.layer_norm)
+    def outputs(part: Tensor) -> Tensor:
+        return draw(move.layers(), part, generator, settings.sampling, prior.layer_norm)
 
     with threads(1):  # the mini-batches are so small that more threads wait for each other
         before = None

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,7 +26,7 @@ __all__ = [
 ]
 
 FORMAT = "tightrope.predictor/3"
-_EPSILON = np.float32(1e-5)  # of torch's layer normalisation
+_EPSILON = 1e-5  # of torch's layer normalisation
 
 
 class Prediction(NamedTuple):
@@ -99,15 +100,21 @@ class ReturnPredictor:
         self, observations: NDArray[np.float32], elapsed: ArrayLike | None
     ) -> Iterator[NDArray[np.float64]]:
         """(networks, rows) clipped outputs, a block of rows at a time."""
-        for hidden in self.scaling.blocks(observations, elapsed):
-            for index, layer in enumerate(self.layers):
+        for block in self.scaling.blocks(observations, elapsed):
+            hidden = block.astype(np.float64)
+            for index, layer in enumerate(self._exact):
                 if index:
                     hidden = self._activated(hidden)
                 hidden = hidden @ layer[:, :-1]  # (networks, rows, outputs)
                 hidden += layer[:, -1:]
-            yield np.clip(hidden[:, :, 0], 0.0, 1.0).astype(np.float64)
+            yield np.clip(hidden[:, :, 0], 0.0, 1.0)
 
-    def _activated(self, hidden: NDArray[np.float32]) -> NDArray[np.float32]:
+    @cached_property
+    def _exact(self) -> tuple[NDArray[np.float64], ...]:
+        """The layers in float64: processors then agree to far more digits than limits have."""
+        return tuple(layer.astype(np.float64) for layer in self.layers)
+
+    def _activated(self, hidden: NDArray[np.float64]) -> NDArray[np.float64]:
         if self.layer_norm:
             units = hidden.shape[-1]
             hidden -= np.add.reduce(hidden, axis=-1, keepdims=True) / units

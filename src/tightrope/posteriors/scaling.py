@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Clock", "RangeSource", "Scaling", "moments", "range_from_training", "range_of_returns"]
 
 RangeSource = Literal["fit", "pilot", "user", "training"]
-_BLOCK = 2048  # rows worked on at a time, so that what is derived from a log stays small
+_BLOCK = 512  # rows worked on at a time, so that what is derived from a log stays small
 _WIDENING = 0.1  # of the range of the returns, on each side
 # The squares of a width must be numbers, and so must the bounds that they are multiplied with; and
 # returns far from 0 must be told apart, whatever rounding a thousand sums of rewards add.

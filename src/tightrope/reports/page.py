@@ -1,9 +1,8 @@
 """The HTML page of a certificate."""
 
-from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tightrope.certificates import Certificate
 from tightrope.certificates.breakdown import PARTS, Parts, breakdown
@@ -15,9 +14,6 @@ from tightrope.reports.charts import number
 from tightrope.reports.figures import Seen
 from tightrope.reports.render import as_json, render, write_text
 from tightrope.reports.stamps import stamps
-
-if TYPE_CHECKING:
-    from tightrope.reports.filmstrip import Strip
 
 __all__ = ["certificate_page", "write_page"]
 
@@ -33,18 +29,13 @@ class Stack:
     rms: str
 
 
-def write_page(certificate: Certificate, folder: Path, *, strips: Sequence["Strip"] = ()) -> None:
+def write_page(certificate: Certificate, folder: Path) -> None:
     """Write report.html into the certificate's folder, or draw it anew."""
-    write_text(folder / "report.html", certificate_page(certificate, strips=strips))
+    write_text(folder / "report.html", certificate_page(certificate))
 
 
-def certificate_page(certificate: Certificate, *, strips: Sequence["Strip"] = ()) -> str:
-    """The page as one string: style, script and data are inside.
-
-    Args:
-        certificate: what the page is about.
-        strips: pictures of episodes (:func:`tightrope.reports.filmstrip.filmstrips`).
-    """
+def certificate_page(certificate: Certificate) -> str:
+    """The page as one string: style, script and data are inside."""
     c, seen = certificate, Seen.of(certificate)
     charts = seen.charts()
     data = {
@@ -76,7 +67,6 @@ def certificate_page(certificate: Certificate, *, strips: Sequence["Strip"] = ()
         episodes=data["episodes"],
         shown=seen.worst,
         what=seen.what,
-        strips=strips,
         stacks=stacks,
         parts={
             key: name

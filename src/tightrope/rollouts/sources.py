@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tightrope.environments import Recipe, recipe
+from tightrope.environments import Recipe, recipe, recorded_environment
 from tightrope.errors import InputError
 from tightrope.files import refuse_to_overwrite, sha256, tensors_format
 from tightrope.policies import (
@@ -82,15 +82,12 @@ class PolicySource:
         return {"training": {"record": sha256(Path(self.policy).parent / RECORD_FILE)}}
 
 
-def policy_source(source: Any, env: Any = None, *, trust: bool = False) -> PolicySource:
+def policy_source(source: Any, env: Any = None) -> PolicySource:
     """The policy that `source` names, in the environment `env` or that of its training record.
 
-    A record is a file that anyone may have written: a module that it names is imported only if the
-    user names it as well, in `env`, or trusts the file.
-
     Raises:
-        InputError: there is no such policy, neither names an environment, or the record is damaged
-            or of another policy.
+        InputError: there is no such policy, neither names an environment, the record is damaged or
+            of another policy, or it names an environment that only `env` may name.
     """
     found = None
     if isinstance(source, str | Path):
@@ -99,18 +96,11 @@ def policy_source(source: Any, env: Any = None, *, trust: bool = False) -> Polic
     policy, record = (source, None) if found is None else found
     if env is not None:
         return PolicySource(policy, recipe(env), record)
-    named = _named(source)
     if record is None:
-        raise InputError(f"expected `env`, an environment to roll out {named} in, found none")
-    trained = Recipe.from_json(record.environment)
-    if ":" in trained.id:
-        if not trust:
-            raise InputError(
-                f"expected `env` {trained.id!r} or `trust`: the training record of {named} names "
-                "an environment whose module would be imported, which executes code"
-            )
-        recipe(trained.id)  # imports the module, also from the working directory
-    return PolicySource(policy, trained, record)
+        raise InputError(
+            f"expected `env`, an environment to roll out {_named(source)} in, found none"
+        )
+    return PolicySource(policy, recorded_environment(record.environment), record)
 
 
 def is_recording(source: Any) -> bool:

@@ -35,7 +35,7 @@ Choices: TypeAlias = Mapping[str, Chosen]  # by the name of the family
 FAMILIES: dict[type[Family], Fraction] = {
     Tolerance: Fraction(1, 2),
     Return: Fraction(3, 20),
-    Event: Fraction(3, 20),
+    Event: Fraction(3, 20),  # type: ignore[type-abstract]
     Band: Fraction(1, 10),
     MonitorThreshold: Fraction(1, 10),
 }

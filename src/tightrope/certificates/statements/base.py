@@ -184,7 +184,7 @@ class Family(ABC):
         """
         return {}
 
-    def check(self, chosen: Chosen) -> None:
+    def check(self, chosen: Chosen) -> None:  # noqa: B027 - most families choose nothing
         """Raise InputError for a stored choice that no honest certificate can have."""
 
     @abstractmethod

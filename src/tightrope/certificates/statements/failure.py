@@ -1,13 +1,14 @@
 """How often an episode fails or succeeds, by exact binomial bounds; docs/theory.md, H.4."""
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
 from tightrope.bounds import clopper_pearson_lower, clopper_pearson_upper
 from tightrope.certificates.evidence import Evidence
 from tightrope.certificates.options import Termination
-from tightrope.certificates.statements.base import Chosen, Family, Limit, Values
+from tightrope.certificates.statements.base import Chosen, Family, Kind, Limit, Values
 
 __all__ = ["Event", "LowReturn", "Success", "Terminates"]
 
@@ -15,7 +16,7 @@ __all__ = ["Event", "LowReturn", "Success", "Terminates"]
 class Event(Family):
     """The probability of something that happens in an episode or does not."""
 
-    kind = "failure"
+    kind: ClassVar[Kind] = "failure"
 
     def limits(self, scores: Values, *, delta: float, chosen: Chosen) -> Sequence[Limit]:
         """Clopper and Pearson's bound."""

@@ -1,6 +1,6 @@
 """The mean clipped loss of a fixed predictor by bets fixed beforehand; docs/theory.md, H.3, H.7."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -129,5 +129,5 @@ def _betting(scores: Values, delta: float, chosen: Chosen) -> float:
     return float(betting_upper(np.clip(scores, 0.0, 1.0), delta=delta, bets=bets, weights=weights))
 
 
-def _as_chosen(planned: tuple[Sequence[float], Sequence[float]]) -> Chosen:
+def _as_chosen(planned: tuple[Iterable[float], Iterable[float]]) -> Chosen:
     return {"bets": [float(bet) for bet in planned[0]], "weights": [float(w) for w in planned[1]]}

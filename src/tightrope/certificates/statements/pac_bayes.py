@@ -1,7 +1,8 @@
 """The bound on a posterior's risk: P.1 to P.3, R.1 and C.1 to C.3 of docs/theory.md.
 
-Losses are drawn, their means measured (:class:`Measured`), and bounds computed from the measurements
-alone (:class:`Portion`): so other failure probabilities and numbers of episodes can be tried.
+Losses are drawn, their means measured (:class:`Measured`), and bounds computed from the
+measurements alone (:class:`Portion`): so other failure probabilities and numbers of episodes can
+be tried.
 """
 
 from collections.abc import Sequence

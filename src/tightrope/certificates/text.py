@@ -1,0 +1,386 @@
+"""The certificate in plain words: a summary that fits a screen, and everything."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context
+from typing import TYPE_CHECKING, Literal
+
+from tightrope.certificates.assumptions import SOURCES
+from tightrope.certificates.evidence import every
+from tightrope.certificates.statements.base import INDEPENDENT_STEPS, Statement
+
+if TYPE_CHECKING:
+    from tightrope.certificates.certificate import Record
+    from tightrope.certificates.status import Status
+
+__all__ = [
+    "Row",
+    "details",
+    "headline",
+    "joint_sentence",
+    "limit_text",
+    "outcome_sentence",
+    "percent",
+    "rounded",
+    "rows_of",
+    "sentence",
+    "summary",
+    "title",
+]
+
+Direction = Literal["up", "down", "nearest"]
+_ROUNDING = {"up": ROUND_CEILING, "down": ROUND_FLOOR, "nearest": ROUND_HALF_EVEN}
+_NAME = 44  # characters of a row's label
+
+
+@dataclass(frozen=True)
+class Row:
+    """A statement as one line of a table.
+
+    Attributes:
+        index: of the statement.
+        group: heading that it stands under; empty for none.
+        label: what is certified.
+        certified: sign and limit.
+        estimate: the same in the sample.
+        n: units behind it.
+        marked: whether it needs independent steps.
+        shown: whether the summary has it; `--details` has all.
+    """
+
+    index: int
+    group: str
+    label: str
+    certified: str
+    estimate: str
+    n: str
+    marked: bool
+    shown: bool
+
+
+def summary(record: "Record") -> str:
+    """What is certified, in at most 22 lines where no option adds rows."""
+    c = record
+    lines = [title(c), "", *filter(None, [outcome_sentence(c), headline(c)]), joint_sentence(c)]
+    warnings = [status for status in c.statuses if status.key not in _IN_ROWS]
+    if warnings:
+        lines.append("! " + " ".join(_warning(c, status) for status in warnings))
+    else:
+        lines.append("")
+    lines += _table([row for row in rows_of(c) if row.shown])
+    if any(row.marked for row in rows_of(c)):
+        dependent = f"; these are not (p = {c.checks.dependence:.3g}): do not rely on it"
+        lines.append(f"* needs independent steps{dependent if c.checks.dependent else ''}.")
+    lines += [_context(c), _origin(c)]
+    return "\n".join(lines)
+
+
+def details(record: "Record") -> str:
+    """Everything that the certificate states, and how it was obtained."""
+    c = record
+    lines = [title(c), ""]
+    lines += [f"! {_warning(c, status)}" for status in c.statuses if status.tone != "neutral"]
+    lines += [*filter(None, [outcome_sentence(c), headline(c)]), joint_sentence(c), ""]
+    lines += _table(rows_of(c))
+    lines += ["", "Statements"]
+    for s in c.statements:
+        joint = "outside what holds jointly" if s.joint_confidence is None else "holds jointly"
+        note = f"; {s.note}" if s.note else ""
+        lines.append(f"  {sentence(s)}")
+        lines.append(
+            f"    confidence {percent(s.confidence)} alone, {joint}; assumes {s.assumes}; n = "
+            f"{s.n:,}{note}"
+        )
+    lines += ["", *_made_from(c), "", *_comparison(c), "", "How the bound builds up"]
+    lines.append("  step  episodes        n        KL      loss  kind         value     bound")
+    for t, p in enumerate(c.portions, start=1):
+        lines.append(
+            f"  {t:>4}  {p.episodes:>8}  {p.n:>7,}  {p.kl:>8.2f}  {p.loss:>8.5f}  "
+            f"{p.kind:<9} {rounded(p.value):>9} {rounded(p.bound):>9}"
+        )
+    lines += ["", "Failure probabilities"]
+    for entry in c.ledger:
+        lines.append(
+            f"  {entry.statement:<40} {entry.source:<12} x {entry.share:<8} = {entry.failure:.3g}"
+        )
+    lines += ["", "Assumptions", *(f"  - {each}" for each in c.assumptions)]
+    return "\n".join(lines)
+
+
+def title(record: "Record") -> str:
+    """Who and what was certified."""
+    subject = record.subject
+    what = subject.get("policy", {}).get("name") or subject.get("log") or "the recorded policy"
+    where = subject.get("environment", {}).get("id", "an unnamed environment")
+    return _printable(f"Risk certificate for {what} in {where}")
+
+
+def outcome_sentence(record: "Record") -> str:
+    """What the policy does: the return to count on, and how often it fails."""
+    returns = [
+        s for s in record.statements
+        if s.target == "undiscounted-return" and s.share is not None
+    ]  # fmt: skip
+    events = {s.target: s for s in record.statements if s.kind == "failure" and not s.vacuous}
+    parts = []
+    if returns:
+        s = returns[0]
+        parts.append(
+            f"in at least {percent(s.share or 0)} of new episodes it returns at least "
+            f"{limit_text(s)}"
+        )
+    for target, words in (
+        ("success", "at least {} of them succeed"),
+        ("low-return", "at most {} return less than the threshold"),
+        ("early-termination", "at most {} terminate early"),
+    ):
+        if target in events:
+            parts.append(words.format(limit_text(events[target])))
+            break
+    return _capital(", and ".join(parts)) + "." if parts else ""
+
+
+def headline(record: "Record") -> str:
+    """The statement on the predictor to read first; it does not depend on values."""
+    s = record.statements[record.headline]
+    if s.void:
+        return "The bound is void: a step of its recursion is negative, so nothing is certified."
+    if s.kind == "tolerance":
+        return (
+            f"In at least {percent(s.share or 0)} of new episodes its predicted return is off by "
+            f"at most {limit_text(s)} (RMS over {every(record.thin)})."
+        )
+    if s.kind == "mean-risk":
+        low, high = record.return_range.low, record.return_range.high
+        first = "If steps were independent: its" if s.unit == "step" else "Its"
+        return (
+            f"{first} predicted return is off by at most {limit_text(s)} (RMS over "
+            f"{every(record.thin)}, mean over {s.unit}s, clipped to [{low:.4g}, {high:.4g}])."
+        )
+    return sentence(s)
+
+
+def joint_sentence(record: "Record") -> str:
+    """Which rows hold together, how surely, for what."""
+    c = record
+    marked = any(s.joint_confidence is None for s in c.statements)
+    rows = "All rows but *" if marked else "All rows"
+    own = "" if c.joint_confidence >= c.confidence else (
+        f" (each alone with {percent(c.confidence)} or more)"
+    )  # fmt: skip
+    return (
+        f"{rows} hold together with confidence {percent(c.joint_confidence)}{own}, for this policy "
+        "in this environment, if episodes are independent and alike."
+    )
+
+
+def sentence(statement: Statement) -> str:
+    """A statement as a sentence: all that was bounded, the number rounded to the safe side."""
+    s = statement
+    side = "at most" if s.direction == "at-most" else "at least"
+    if s.void:
+        return f"Void: {s.quantity}."
+    if s.share is not None:
+        return (
+            f"In at least {percent(s.share)} of new episodes the {s.quantity} is {side} "
+            f"{limit_text(s)}."
+        )
+    return f"The {s.quantity} is {side} {limit_text(s)}."
+
+
+def rows_of(record: "Record") -> list[Row]:
+    """Every statement as a line: first what the policy does, then its predicted return."""
+    c = record
+    errors = f"its predicted return is off by (RMS over {every(c.thin)})"
+    order = {"failure": 0, "return": 1, "property": 2, "tolerance": 3, "mean-risk": 4, "band": 5}
+    levels = [i for i, s in enumerate(c.statements) if s.kind == "tolerance"]
+    found = []
+    for index, s in sorted(enumerate(c.statements), key=lambda item: order.get(item[1].kind, 6)):
+        about_error = s.kind in ("tolerance", "mean-risk", "band")
+        group = errors if about_error else "" if s.kind == "monitor" else "a new episode"
+        sign = "≤" if s.direction == "at-most" else "≥"
+        unit = " steps" if s.unit == "step" else ""
+        found.append(
+            Row(
+                index=index,
+                group=group,
+                label=_label(c, s),
+                certified="void" if s.void else f"{sign} {limit_text(s)}",
+                estimate=_estimate(s),
+                n=f"{s.n:,}{unit}",
+                marked=s.assumes == INDEPENDENT_STEPS,
+                shown=not (len(levels) > 1 and index == levels[-1]),
+            )
+        )
+    return found
+
+
+def limit_text(statement: Statement) -> str:
+    """The number of a statement in the units a person understands, rounded to the safe side."""
+    s = statement
+    way: Direction = "up" if s.direction == "at-most" else "down"
+    if _is_probability(s):
+        return percent(s.value, way)
+    return rounded(s.limit, way)
+
+
+def rounded(value: float, direction: Direction = "up") -> str:
+    """Four digits of the shortest decimal that reads back as `value`, with thousands separated."""
+    context = Context(prec=4, rounding=_ROUNDING[direction])
+    found = float(context.create_decimal(repr(float(value))))
+    if found != 0 and not 1e-4 <= abs(found) < 1e15:
+        return f"{found:.4g}"
+    text = f"{found:,.10f}".rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text
+
+
+def percent(probability: float, direction: Direction = "down") -> str:
+    """A probability in per cent to a tenth, rounded down unless asked."""
+    tenths = probability * 1000
+    found = {
+        "down": math.floor(tenths + 1e-9),
+        "up": math.ceil(tenths - 1e-9),
+        "nearest": round(tenths),
+    }[direction] / 10
+    return f"{found:g} %"
+
+
+_IN_ROWS = ("holds", "dependent", "steps")  # said beside the rows that they concern
+
+
+def _is_probability(s: Statement) -> bool:
+    return s.kind == "failure" or (s.kind == "property" and s.share is None)
+
+
+def _estimate(s: Statement) -> str:
+    if _is_probability(s):
+        return percent(s.estimate, "nearest")
+    return rounded(s.estimate, "nearest")
+
+
+def _label(c: "Record", s: Statement) -> str:
+    """What a row is about, under its heading."""
+    share = "" if s.share is None else f"{percent(s.share)} of episodes"
+    low, high = c.return_range.low, c.return_range.high
+    if s.kind == "tolerance":
+        return share
+    if s.kind == "mean-risk":
+        return f"mean over {s.unit}s, clipped to [{low:.4g}, {high:.4g}]"
+    if s.kind == "band":
+        return f"at {every(c.thin)} at once, {share}"
+    if s.kind == "monitor":
+        return f"alarm of the monitor, {share}"
+    if s.kind == "failure":
+        return s.quantity.removeprefix("probability that an episode").removeprefix(
+            "probability that the "
+        ).strip()  # fmt: skip
+    label = s.quantity.removeprefix("probability that ")
+    return _printable(f"{label}, {share}" if share else label)
+
+
+def _with_headings(rows: list[Row]) -> Iterator[Row]:
+    """Rows with a heading before each group; the first one names the columns."""
+    group, first = "", True
+    for row in rows:
+        if row.group != group:
+            group = row.group
+            if group:
+                names = ("certified", "in sample", "n") if first else ("", "", "")
+                yield Row(-1, group, "", *names, marked=False, shown=True)
+            first = False
+        yield row
+
+
+def _table(rows: list[Row]) -> list[str]:
+    """Rows as aligned lines."""
+    lines = list(_with_headings(rows))
+    names = [
+        f"  {row.group}"
+        if row.index < 0
+        else f"{'    ' if row.group else '  '}{row.label}{' *' if row.marked else ''}"
+        for row in lines
+    ]
+    width = max([_NAME, *(len(name) for name, row in zip(names, lines, strict=True) if row.n)])
+    return [
+        f"{name:<{width}} {row.certified:>12} {row.estimate:>11}   {row.n}".rstrip()
+        for name, row in zip(names, lines, strict=True)
+    ]
+
+
+def _warning(c: "Record", status: "Status") -> str:
+    values = {
+        "drift": f" (p = {c.checks.drift:.3g})",
+        "clipped": f" ({100 * c.clipped_share:.3g} %)",
+        "dependent": f" (p = {c.checks.dependence:.3g})",
+    }
+    return f"{status.word}{values.get(status.key, '')}: {status.meaning}"
+
+
+def _context(c: "Record") -> str:
+    constant = min(c.constant_error, c.per_step_error) ** 0.5 * c.width
+    name = "A constant prediction" if c.constant_error <= c.per_step_error else "The mean of a step"
+    cut = "" if not c.truncated_episodes else (
+        f" {c.truncated_episodes:,} of {c.episodes.calibration:,} calibration episodes were cut by "
+        "the time limit."
+    )  # fmt: skip
+    return (
+        f"{name} is off by {rounded(constant, 'nearest')}.{cut} Discount {c.settings.gamma:g}, "
+        f"seed {c.settings.seed}."
+    )
+
+
+def _origin(c: "Record") -> str:
+    n = c.episodes
+    if c.pac_bayes:
+        return (
+            f"PAC-Bayes bound, scheme {c.scheme}, preset {c.preset}, on {n.validation:,} "
+            "validation episodes."
+        )
+    return (
+        f"Fitted to {n.fit:,} episodes, calibrated on {n.calibration:,} others: hold-out bounds, "
+        "no PAC-Bayes."
+    )
+
+
+def _made_from(c: "Record") -> list[str]:
+    clock = f"clock to {c.time_limit:,} steps" if c.time_limit is not None else "no clock"
+    low, high = c.return_range.low, c.return_range.high
+    n = c.episodes
+    normalised = c.subject.get("policy", {}).get("normalization")
+    known = "observations not normalised" if normalised == "none" else (
+        f"observations normalised by {normalised}"
+    )  # fmt: skip
+    policy = [] if normalised is None else [_printable(f"  policy     {known}")]
+    bound = "PAC-Bayes" if c.pac_bayes else "no PAC-Bayes: hold-out bounds"
+    return [
+        "Made from",
+        f"  scheme     {c.scheme} ({bound}), preset {c.preset}, unit {c.unit}, {clock}",
+        *policy,
+        f"  episodes   {n.pilot} pilot, {n.fit} to fit, {n.calibration} to calibrate, {n.test} "
+        f"test; seed {c.settings.seed}",
+        f"  steps      {c.steps:,} after thinning by {c.thin}; on the loss they carry as much "
+        f"information as {c.effective_n:,.0f} independent ones",
+        f"  returns    clipped to [{low:.4g}, {high:.4g}] in mean risks, from "
+        f"{SOURCES[c.return_range.source]}; {c.clipped_share:.2%} lie outside",
+    ]
+
+
+def _comparison(c: "Record") -> list[str]:
+    lines = [f"Comparison, unit {c.unit} (enters no bound), RMS"]
+    rows = [("bound", c.bound), ("train error", c.train_error), ("test error", c.test_error)]
+    rows += [("constant prediction", c.constant_error), ("mean of each step", c.per_step_error)]
+    for name, value in rows:
+        if value is not None:
+            way: Direction = "up" if name == "bound" else "nearest"
+            lines.append(f"  {name:<20} {rounded(value**0.5 * c.width, way)}")
+    return lines
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _printable(text: str) -> str:
+    """Control characters in a stranger's names, escaped."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
