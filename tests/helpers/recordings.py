@@ -5,8 +5,7 @@ import dataclasses
 import numpy as np
 import torch
 
-from tightrope.posteriors import changed_presets
-from tightrope.posteriors.network import HIDDEN
+from tightrope.posteriors import PRESETS
 from tightrope.rollouts import Episode, join
 
 torch.set_num_threads(1)  # the networks are small, and the cores are shared
@@ -41,32 +40,22 @@ def changed(episodes, index, **fields):
     return join(single, episodes.subject)
 
 
-def short_fits(epochs=2, epoch_steps=5, regression_steps=20, prior=None, hidden=HIDDEN, **settings):
-    """Presets under their own names with shorter fits (and other priors, or networks)."""
-
-    def change(preset):
-        regression = preset.regression and dataclasses.replace(
-            preset.regression,
-            **dict.fromkeys(("steps", "exact_steps"), regression_steps),
-            **dict.fromkeys(("batch", "exact_batch"), 32),
-            folds=2,
-            hidden=hidden,
-        )
-        return dataclasses.replace(
-            preset,
-            prior_log_variance=preset.prior_log_variance if prior is None else prior,
-            regression=regression,
-            fit=dataclasses.replace(preset.fit, epochs=epochs, epoch_steps=epoch_steps, **settings),
-            hidden=hidden,
-        )
-
-    return changed_presets(change)
+def short(name="tight", updates=20, width=16, prior=None, **settings):
+    """A preset with short fits, small networks and, if wanted, another prior."""
+    preset = PRESETS[name].shortened(updates, width)
+    if preset.regression is not None:
+        sizes = dict.fromkeys(("batch", "exact_batch"), 32)
+        regression = dataclasses.replace(preset.regression, folds=2, **sizes)
+        preset = dataclasses.replace(preset, regression=regression)
+    if prior is not None:
+        preset = dataclasses.replace(preset, prior_log_variance=prior)
+    return dataclasses.replace(preset, fit=dataclasses.replace(preset.fit, **settings))
 
 
 def same(left, right):
     """Whether two Gaussians are the same, bit for bit."""
     return all(
-        torch.equal(a, b)
+        np.array_equal(a, b)
         for a, b in zip(
             (*left.means, *left.log_variances), (*right.means, *right.log_variances), strict=True
         )

@@ -2,10 +2,11 @@
 
 import sys
 
-from recordings import short_fits
+from recordings import short
 
 from tightrope.cli import main
+from tightrope.posteriors import PRESETS
 
 if __name__ == "__main__":
-    with short_fits():
-        sys.exit(main(sys.argv[1:]))
+    PRESETS.update({name: short(name) for name in PRESETS})
+    sys.exit(main(sys.argv[1:]))

@@ -30,7 +30,7 @@ class Compare:
     in, if train wrote them."""
     out: Path = Path("comparison.html")
     """New file for the page."""
-    options: CompareOptions = field(default_factory=CompareOptions)
+    comparison: CompareOptions = field(default_factory=CompareOptions)
     """What is compared, how surely, and when to stop."""
     rollout: Rollout = field(default_factory=Rollout)
     normalize_b: Statistics = "same"
@@ -54,7 +54,7 @@ class Compare:
             rollout=self.rollout,
             other_rollout=with_statistics(self.rollout, self.normalize_b),
             progress=True,
-            **vars(self.options),
+            **vars(self.comparison),
         )
         write_comparison(comparison, self.out)
         if self.json:

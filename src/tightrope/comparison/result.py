@@ -77,7 +77,7 @@ class Comparison:
         often, average = ("B", "A") if gap > 0 else ("A", "B")
         basis = ["certified" if each else "in this sample" for each in certified]
         return (
-            f"The two disagree: {often} returns more in more of the pairs ({basis[0]}), {average} "
+            f"The returns disagree: {often} returns more in more of the pairs ({basis[0]}), {average} "
             f"returns more on average ({basis[1]}: A {q.first:.6g}, B {q.second:.6g})."
         )
 
@@ -110,7 +110,7 @@ def summary(comparison: Comparison) -> str:
             f"{_INDENT * 2}{q.effect:.4g} in the sample, {bounds_text(interval)}",
             f"{_INDENT}{q.figure}: A {q.first:.6g}, B {q.second:.6g} (n = {q.n:,})",
         ]
-    lines += [f"! {c.disagreement}"] if c.disagreement else []
+    lines += ["", c.disagreement] if c.disagreement else []
     collected = f"{c.episodes:,} episodes each, {c.pairing}; gamma {c.gamma:g}"
     lines += [
         "",
