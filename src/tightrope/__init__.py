@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tightrope.certificates import Certificate, Property, load_certificate
     from tightrope.certificates.certify import certify
     from tightrope.certificates.verify import verify
+    from tightrope.comparison import Comparison
     from tightrope.comparison.compare import compare
     from tightrope.deploy import CertifyCallback, Conditions, Monitor, MonitorWrapper
     from tightrope.deploy.check import check
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Certificate",
     "CertifyCallback",
+    "Comparison",
     "Conditions",
     "Episodes",
     "Monitor",
@@ -48,6 +50,7 @@ _HOMES = {
     "load_certificate": "certificates",
     "certify": "certificates.certify",
     "verify": "certificates.verify",
+    "Comparison": "comparison",
     "compare": "comparison.compare",
     "CertifyCallback": "deploy",
     "Conditions": "deploy",

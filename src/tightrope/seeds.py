@@ -23,6 +23,7 @@ class Stream(IntEnum):
     TEST_ERROR = 4
     REGRESSION = 5
     CHECKS = 6
+    ORDER = 7
 
 
 def child_seed(root: int, stream: Stream, *path: int) -> int:

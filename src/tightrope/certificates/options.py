@@ -141,8 +141,8 @@ class Options:
             )
         if not fixed and self.fit_episodes != "auto":
             raise InputError(
-                f"expected no `fit_episodes` with {'`paper`' if self.paper else self.scheme}, found "
-                f"{self.fit_episodes}: a PAC-Bayes scheme divides its validation episodes itself"
+                f"expected no `fit_episodes` with {'`paper`' if self.paper else self.scheme}, "
+                f"found {self.fit_episodes}: a PAC-Bayes scheme divides its episodes itself"
             )
         if isinstance(self.episodes, int) and not chosen.fixed:
             chosen.sizes(self.episodes, 0)

@@ -214,7 +214,7 @@ def settle(
 
 
 def uses_training(options: Options) -> bool:
-    """Whether a training record may fix range and scaling: PAC-Bayes, and nothing else was asked."""
+    """Whether a training record may fix range and scaling: PAC-Bayes, nothing else asked."""
     fixed = scheme(options.scheme).fixed and not options.paper
     asked = options.pilot_episodes not in ("auto", 0) or options.return_range != "auto"
     return not (fixed or asked)

@@ -1,22 +1,24 @@
 """tightrope compare: which of two policies, or recordings, is better."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
 from tyro.conf import Positional
 
-from tightrope.certificates.request import Rollout
-from tightrope.monitors.comparing import Comparing
+from tightrope.comparison.compare_options import CompareOptions
+from tightrope.rollouts import Rollout
 
-__all__ = ["Compare"]
+__all__ = ["Compare", "with_statistics"]
+
+Statistics = Literal["same", "none"] | Path
 
 
 @tyro.conf.configure(tyro.conf.FlagCreatePairsOff)
 @dataclass(frozen=True)
 class Compare:
-    """Say which of two policies returns more, fails less and is more predictable."""
+    """Decide which of two policies returns more, fails less often and is more predictable."""
 
     first: Annotated[Positional[str], tyro.conf.arg(metavar="A")]
     """A policy (as for collect; rolled out here), recorded episodes (as for certify), or the folder
@@ -28,10 +30,10 @@ class Compare:
     in, if train wrote them."""
     out: Path = Path("comparison.html")
     """New file for the page."""
-    comparing: Comparing = field(default_factory=Comparing)
+    comparison: CompareOptions = field(default_factory=CompareOptions)
     """What is compared, how surely, and when to stop."""
     rollout: Rollout = field(default_factory=Rollout)
-    normalize_b: Literal["same", "none"] | Path = "same"
+    normalize_b: Statistics = "same"
     """Observation statistics of B, if they are not those of normalize."""
     json: bool = False
     """Print the comparison as JSON on standard output, and nothing else there."""
@@ -40,25 +42,31 @@ class Compare:
         """Roll out in batches or load, compare, write, print."""
         import json
 
+        from tightrope.comparison.compare import compare
         from tightrope.files import refuse_to_overwrite
-        from tightrope.monitors.compare import compare
-        from tightrope.monitors.comparing import with_statistics
         from tightrope.reports.comparison import write_comparison
 
         refuse_to_overwrite(self.out)
-        found = compare(
+        comparison = compare(
             self.first,
             self.second,
             self.env or None,
             rollout=self.rollout,
             other_rollout=with_statistics(self.rollout, self.normalize_b),
             progress=True,
-            **vars(self.comparing),
+            **vars(self.comparison),
         )
-        write_comparison(found, self.out)
+        write_comparison(comparison, self.out)
         if self.json:
-            print(json.dumps(found.to_json(), indent=1, allow_nan=False))
+            print(json.dumps(comparison.to_json(), indent=1, allow_nan=False))
         else:
-            print(found)
+            print(comparison)
             print(f"\nWritten to {self.out}")
         return 0
+
+
+def with_statistics(rollout: Rollout, normalize: Statistics) -> Rollout:
+    """The roll-out of B: with observation statistics of its own, if they are given."""
+    if normalize == "same":
+        return rollout
+    return replace(rollout, normalize=normalize, no_normalize=False)

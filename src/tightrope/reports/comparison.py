@@ -6,11 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.certificates.figures import PALETTE
-from tightrope.certificates.words import percent
+from tightrope.certificates.plots import PALETTE
+from tightrope.comparison.result import (
+    Comparison,
+    bounds_text,
+    confidence_sentence,
+    title,
+    verdict_text,
+)
 from tightrope.files import write_atomically
-from tightrope.monitors import Comparison
-from tightrope.monitors.verdicts import interval, title, verdict
 from tightrope.reports.render import render
 
 __all__ = ["comparison_figure", "comparison_page", "write_comparison"]
@@ -34,12 +38,12 @@ def comparison_page(comparison: Comparison) -> str:
         "comparison.html.j2",
         [],
         c=comparison,
+        bounds_text=bounds_text,
+        confidence=confidence_sentence(comparison),
         figure=_svg(comparison_figure(comparison)),
-        interval=interval,
-        percent=percent,
+        summary=str(comparison),
         title=title(comparison),
-        verdict=verdict,
-        words=str(comparison),
+        verdict_text=verdict_text,
     )
 
 
@@ -55,14 +59,15 @@ def comparison_figure(comparison: Comparison) -> Any:
     left.set(xlabel="return of an episode", ylabel="% of episodes with at most this return",
              title="Returns", ylim=(0, 101))  # fmt: skip
     left.legend(frameon=False, loc="lower right")
-    for row, answer in enumerate(reversed(comparison.answers)):
-        scale = max(abs(answer.low), abs(answer.high), abs(answer.effect)) or 1.0
-        right.plot([answer.low / scale, answer.high / scale], [row, row], color="black", lw=1.5)
-        right.plot([answer.effect / scale], [row], "o", color="black")
+    for row, interval in enumerate(reversed(comparison.intervals)):
+        low, high, effect = interval.low, interval.high, interval.question.effect
+        scale = max(abs(low), abs(high), abs(effect)) or 1.0
+        right.plot([low / scale, high / scale], [row, row], color="black", lw=1.5)
+        right.plot([effect / scale], [row], "o", color="black")
     right.axvline(0.0, color=PALETTE["constant"], ls=":")
-    names = [answer.question for answer in reversed(comparison.answers)]
+    names = [interval.question.name for interval in reversed(comparison.intervals)]
     right.set_yticks(range(len(names)), names)
-    right.set_xticks([-1, 0, 1], ["B better", "0", "A better"])
+    right.set_xticks([-1, 0, 1], ["for B", "0", "for A"])
     right.set(xlim=(-1.1, 1.1), title="Intervals, each scaled")
     return figure
 

@@ -1,0 +1,233 @@
+"""Compare two policies in one environment, or two recordings: which is better, how surely."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tightrope.certificates.ledger import comparison_ledger
+from tightrope.comparison.compare_options import CompareOptions
+from tightrope.comparison.questions import intersect, questions
+from tightrope.comparison.result import Comparison
+from tightrope.comparison.samples import (
+    Pairing,
+    Sample,
+    are_recorded,
+    load_samples,
+    pair,
+    require_unsorted,
+)
+from tightrope.errors import InputError
+from tightrope.rollouts import PolicySource, Rollout, collect, episode_seeds, policy_source
+from tightrope.seeds import resolve_seed
+
+__all__ = ["compare"]
+
+
+def compare(
+    first: Any,
+    second: Any,
+    /,
+    env: Any = None,
+    *,
+    rollout: Rollout | None = None,
+    other_rollout: Rollout | None = None,
+    progress: bool = False,
+    **options: Any,
+) -> Comparison:
+    """Compare the returns, failures and predictability of two policies.
+
+    Args:
+        first: A: a policy to roll out, recorded episodes, or the folder of a certificate.
+        second: B, of the same kind.
+        env: id, recipe, object or factory of the environment of two policies.
+        rollout: how policies are rolled out.
+        other_rollout: how B is, if not as A.
+        progress: show bars on standard error.
+        options: fields of :class:`CompareOptions`, such as ``max_episodes=1000``.
+
+    Raises:
+        InputError: an option is wrong, or the two cannot be compared.
+    """
+    chosen = CompareOptions.of(options)
+    rollouts = rollout or Rollout(), other_rollout or rollout or Rollout()
+    if are_recorded(first, second):
+        _refuse_rollout(env, rollouts)
+        return _compare_recordings(first, second, chosen)
+    return _compare_policies(_policies(first, second, env), rollouts, chosen, progress)
+
+
+def _compare_recordings(first: Any, second: Any, options: CompareOptions) -> Comparison:
+    one, other, gamma = load_samples(first, second, options.gamma)
+    seed = resolve_seed(options.seed) if options.order == "random" else None
+    pairing = pair(one.seeds, other.seeds, seed)
+    if seed is None:
+        require_unsorted(one, other, pairing)
+    return _judge(one, other, pairing, options, gamma, seed=seed, recorded=True)
+
+
+def _compare_policies(
+    policies: tuple[PolicySource, PolicySource],
+    rollouts: tuple[Rollout, Rollout],
+    options: CompareOptions,
+    progress: bool,
+) -> Comparison:
+    """Roll both out with the same seeds, in batches, until every question is decided."""
+    if options.order == "random":
+        raise InputError(
+            "expected no `order` random for policies: their episodes have common seeds"
+        )
+    gamma = 1.0 if options.gamma == "auto" else options.gamma
+    seed = resolve_seed(options.seed)
+
+    def sample(index: int, count: int, root: int) -> Sample:
+        source, arguments = policies[index], rollouts[index].arguments
+        episodes = collect(
+            source.policy, source.environment, count, root, progress=progress, **arguments
+        )
+        return Sample.of(str(episodes.subject["policy"]["name"]), episodes, gamma)
+
+    comparison: Comparison | None = None
+    samples: list[Sample] = []
+    for root, count in _batches(seed, options):
+        batch = [sample(index, count, root) for index in (0, 1)]
+        samples = [a.joined(b) for a, b in zip(samples, batch, strict=True)] if samples else batch
+        one, other = samples
+        pairing = pair(one.seeds, other.seeds)
+        comparison = _judge(
+            one, other, pairing, options, gamma, seed=seed, recorded=False, before=comparison
+        )
+        if comparison.decided:
+            break
+    assert comparison is not None  # there is at least one batch
+    return comparison
+
+
+def _judge(
+    first: Sample,
+    second: Sample,
+    pairing: Pairing,
+    options: CompareOptions,
+    gamma: float,
+    *,
+    seed: int | None,
+    recorded: bool,
+    before: Comparison | None = None,
+) -> Comparison:
+    """Every interval, within those from fewer episodes."""
+    one, other = first.rows(pairing.first), second.rows(pairing.second)
+    if options.return_range != "off":
+        _require_inside(options.return_range, one, other)
+    asked = questions(one, other, options, gamma)
+    names = [question.name for question in asked]
+    if before is not None and names != [each.question.name for each in before.intervals]:
+        raise InputError(
+            "expected `success` in every episode or in none, found it in those of the first "
+            "batches only: give `fail_below`"
+        )
+    ledger = comparison_ledger(
+        names,
+        delta=options.delta,
+        delta_prime=options.delta_prime,
+        candidates=options.candidates,
+    )
+    earlier = [None] * len(asked) if before is None else before.intervals
+    return Comparison(
+        names=(one.name, other.name),
+        environment=one.environment or other.environment,
+        intervals=tuple(
+            intersect(question, ledger, interval)
+            for question, interval in zip(asked, earlier, strict=True)
+        ),
+        episodes=len(one),
+        pairing=pairing.note,
+        gamma=gamma,
+        seed=seed,
+        anytime=options.order == "recorded",
+        candidates=options.candidates,
+        confidence=ledger.confidence,
+        ledger=ledger.entries(),
+        assumptions=tuple(_assumptions(one, other, options, recorded=recorded)),
+        returns=(tuple(one.returns.tolist()), tuple(other.returns.tolist())),
+    )
+
+
+def _batches(seed: int, options: CompareOptions) -> Iterator[tuple[int, int]]:
+    """The root seed of each batch, and its episodes; no two batches share an episode's seed."""
+    used: set[int] = set()
+    done = number = 0
+    while done < options.max_episodes:
+        count = min(options.batch, options.max_episodes - done)
+        while True:
+            root = int(np.random.SeedSequence((seed, number)).generate_state(1)[0] >> 1)
+            number += 1
+            seeds = set(episode_seeds(root, count))
+            if not seeds & used:
+                break
+        used |= seeds
+        done += count
+        yield root, count
+
+
+def _policies(first: Any, second: Any, env: Any) -> tuple[PolicySource, PolicySource]:
+    one, other = policy_source(first, env), policy_source(second, env)
+    if one.environment.to_json() != other.environment.to_json():
+        raise InputError(
+            f"expected policies for one environment, found {one.environment.id} for A and "
+            f"{other.environment.id} for B: give `env`"
+        )
+    return one, other
+
+
+def _refuse_rollout(env: Any, rollouts: tuple[Rollout, Rollout]) -> None:
+    given = {"env": env} if env is not None else {}
+    for each in rollouts:
+        given |= {k: v for k, v in vars(each).items() if v != getattr(Rollout(), k)}
+    if given:
+        raise InputError(f"expected no `{next(iter(given))}` for recorded episodes")
+
+
+def _require_inside(limits: tuple[float, float], first: Sample, second: Sample) -> None:
+    for name, sample in (("A", first), ("B", second)):
+        low, high = sample.returns.min(), sample.returns.max()
+        if not limits[0] <= low <= high <= limits[1]:
+            raise InputError(
+                f"expected no return outside the range [{limits[0]:g}, {limits[1]:g}], found "
+                f"[{low:g}, {high:g}] in {name}: give a wider `return_range`, on other episodes "
+                "or with `candidates`, since these have been seen"
+            )
+
+
+def _assumptions(
+    first: Sample, second: Sample, options: CompareOptions, *, recorded: bool
+) -> Iterator[str]:
+    if not recorded:
+        yield "Pairs of episodes are independent: each has a seed of its own, which A and B share."
+    else:
+        yield (
+            "The recorded episodes are independent and identically distributed, each recording of "
+            "one policy; this was not checked."
+        )
+        if not (first.environment and second.environment):
+            yield "Both recordings are of one environment; this was not checked."
+    goals = first.goals or second.goals
+    if goals:
+        yield f"Seeds: {goals}."
+    if options.return_range == "off":
+        yield (
+            "Nothing is assumed of returns. Returning more in a pair of episodes is not returning "
+            "more on average: a rare large return counts once."
+        )
+    else:
+        low, high = options.return_range
+        yield f"No return of either policy lies outside [{low:g}, {high:g}], as the user states."
+    if options.order == "random":
+        yield (
+            "The number of episodes was fixed beforehand: a random order does not allow looking at "
+            "results on the way."
+        )
+    else:
+        yield (
+            "The intervals hold at every number of episodes at once, so it is allowed to look "
+            "after each batch and to stop when decided."
+        )

@@ -1,0 +1,83 @@
+"""How two policies are compared: the fields are the options of the command, and their help."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from tightrope.certificates.ledger import DELTA, DELTA_PRIME, comparison_ledger
+from tightrope.certificates.options import Auto, Off, Termination
+from tightrope.errors import InputError
+from tightrope.records import checked, plain
+from tightrope.seeds import Seed, resolve_seed
+
+__all__ = ["CompareOptions"]
+
+_Several = Annotated[int, Field(ge=2, le=10_000_000)]
+
+
+@checked
+class CompareOptions:
+    """Options of one comparison, checked.
+
+    Raises:
+        InputError: a value is outside its set.
+    """
+
+    max_episodes: _Several = 500
+    """Episodes of each policy after which to stop, decided or not; of recordings all are used."""
+    batch: _Several = 50
+    """Episodes of each policy that are rolled out before looking again."""
+    gamma: Annotated[float, Field(ge=0, le=1)] | Auto = "auto"
+    """Discount factor of the returns that are compared; auto: that of two certificates, else 1."""
+    return_range: tuple[float, float] | Off = "off"
+    """Smallest and largest return that any episode can have. With it expected returns are compared,
+    too."""
+    fail_below: float | Off = "off"
+    """An episode with a smaller undiscounted return fails."""
+    termination: Termination = "neutral"
+    """What it means that an episode terminates: failure, success (it reaches its goal), or neither.
+    A recorded success has precedence."""
+    order: Literal["recorded", "random"] = "recorded"
+    """Order of recorded episodes; random: one that is drawn from the seed, for tables that were
+    sorted. The comparison then holds for this number of episodes only."""
+    candidates: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    """Number of such comparisons you may choose from, such as one policy against each of several;
+    the confidence accounts for it."""
+    delta: float = DELTA
+    """Failure probability of all intervals together, first part."""
+    delta_prime: float = DELTA_PRIME
+    """The second part, as in certificates; nothing is drawn here, so both are spent on the data."""
+    seed: Seed = "fresh"
+    """Root of the episodes' seeds, and of a random order; fresh: one that is drawn and recorded."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.return_range, tuple) and not self.return_range[0] < self.return_range[1]:
+            raise InputError(
+                f"expected a finite `return_range` LO < HI, found {self.return_range!r}"
+            )
+        if self.fail_below != "off" and self.termination != "neutral":
+            raise InputError(
+                f"expected `fail_below` or `termination` {self.termination}, found both: one event "
+                "is compared"
+            )
+        if self.seed != "fresh":
+            resolve_seed(self.seed)
+        try:
+            comparison_ledger(["return"], delta=self.delta, delta_prime=self.delta_prime)
+        except ValueError as error:
+            raise InputError(str(error)) from None
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> "CompareOptions":
+        """Options by name.
+
+        Raises:
+            InputError: a name is not an option, or a value is outside its set.
+        """
+        known = [entry.name for entry in fields(cls)]
+        for name in values:
+            if name not in known:
+                raise InputError(f"expected options among {', '.join(known)}, found {name!r}")
+        return cls(**plain(values))
