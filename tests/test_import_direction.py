@@ -11,19 +11,20 @@ import tightrope
 SOURCE = Path(tightrope.__file__).parent
 SHARED = {
     "bounds",
-    *("devices", "errors", "files", "imports", "processes", "progress", "seeds", "versions"),
+    *("devices", "errors", "files", "imports", "processes", "progress", "records", "seeds"),
+    "versions",
 }
 GROUND = {*SHARED, "policies", "environments"}
-CHAIN = ["cli", "reports", "studies", "monitors", "certificates", "posteriors", "rollouts"]
+CHAIN = ["cli", "reports", "studies", "certificates", "posteriors", "rollouts"]
 MAY = {room: {*SHARED, room} for room in (*GROUND, "demo")}
 MAY |= {room: {*GROUND, *CHAIN[place:]} for place, room in enumerate(CHAIN)}
-MAY |= {
-    "agents": {*GROUND, "agents", "rollouts"},
-    "__init__": {"imports", *CHAIN},
-    "__main__": {"cli"},
-}
-MAY["cli"] |= {"agents", "demo", "__version__"}
-MAY["studies"] |= {"agents"}
+SIDES = {"agents", "comparison", "deploy"}  # between studies and certificates
+MAY |= {room: {*MAY["certificates"], room} for room in SIDES}
+MAY |= {"__init__": {"imports", *CHAIN, *SIDES}, "__main__": {"cli"}}
+MAY["policies"] |= {"environments"}
+for room in ("cli", "reports", "studies"):
+    MAY[room] |= SIDES
+MAY["cli"] |= {"demo", "__version__"}
 
 
 def imported(text):

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 from recordings import recording, short_fits
+from tightrope.certificates.measure import Measured
+from tightrope.certificates.portions import bound_portions, bound_risk
 
 from tightrope.bounds import kl_inverse_lower, kl_inverse_upper, xi
 from tightrope.certificates import certify
 from tightrope.certificates.breakdown import Parts, breakdown
 from tightrope.certificates.ledger import recursive_ledger
-from tightrope.certificates.measure import Measured
-from tightrope.certificates.portions import bound_portions, bound_risk
 
 
 def measured(**changes):

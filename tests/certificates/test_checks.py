@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from recordings import recording, short_fits
 from scipy.stats import binom
+from tightrope.certificates.checks import LEVEL, dependence, drift
+from tightrope.certificates.words import in_words, warnings_of
 
 from tightrope.certificates import certify
-from tightrope.certificates.checks import LEVEL, dependence, drift
 from tightrope.certificates.verify import verify
-from tightrope.certificates.words import in_words, warnings_of
 
 
 def most(runs):

@@ -5,9 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 from recordings import recording, short_fits
+from tightrope.certificates.data import prepare, view
 
 from tightrope.certificates import Options, certify
-from tightrope.certificates.data import prepare, view
 from tightrope.errors import InputError
 from tightrope.rollouts import Episode, join
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from command import run
 from recordings import recording, short_fits
+from tightrope.certificates.forecast import episodes_for, forecast, terms
 
 from tightrope.bounds import betting_upper
 from tightrope.certificates import certify, write
 from tightrope.certificates.breakdown import PARTS
-from tightrope.certificates.forecast import episodes_for, forecast, terms
 from tightrope.errors import InputError
 from tightrope.rollouts import save
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 import torch
 from recordings import recording, same, short_fits
+from tightrope.certificates.data import prepare, view
 
 from tightrope.certificates import Options, certify, certify_many, to_document
-from tightrope.certificates.data import prepare, view
 from tightrope.errors import InputError
 from tightrope.posteriors.regression import Regression, regress
 from tightrope.rollouts import join

@@ -38,7 +38,9 @@ def test_shares_of_each_budget_add_up_to_one_over_the_candidates(candidates):
         for budget in {budget for _, budget, *_ in ledger.shares}:
             for source in ("delta", "delta_prime"):
                 total = sum(
-                    share for _, b, s, share in ledger.shares if b == budget and s in (source, "both")
+                    share
+                    for _, b, s, share in ledger.shares
+                    if b == budget and s in (source, "both")
                 )
                 beside = budget in ("return", "low") and source == "delta_prime"
                 assert total == (0 if beside else F(1, candidates)), (name, budget, source)

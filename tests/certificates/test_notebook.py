@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from recordings import recording, short_fits
+from tightrope.certificates.words import headline, sentence, title
 
 import tightrope
-from tightrope.certificates.words import headline, sentence, title
 from tightrope.errors import InputError
 
 HOSTILE = "<script>alert(1)</script>"

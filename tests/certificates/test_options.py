@@ -89,7 +89,10 @@ WRONG = [
     ),
     ({"until": "rms<=2", "pilot_episodes": 3}, "no `pilot_episodes` with auto, found 3"),
     *(
-        ({"until": words}, f"a target such as 'rms<=20' for `until`, in return units, found {words!r}")
+        (
+            {"until": words},
+            f"a target such as 'rms<=20' for `until`, in return units, found {words!r}",
+        )
         for words in ("20", "rms>=20", "bound<=1", "rms<=", "rms<=0", "rms<=1e999", "rms<=1.2.3")
     ),
 ]

@@ -5,9 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 from recordings import recording, short_fits
+from tightrope.certificates.request import EPISODES, request, rollout_arguments
 
 from tightrope.certificates import Options, Rollout, certify, to_document
-from tightrope.certificates.request import EPISODES, request, rollout_arguments
 from tightrope.errors import InputError
 from tightrope.rollouts import export_arrays, save
 

@@ -122,7 +122,9 @@ def test_a_fixed_predictor_needs_episodes_on_either_side(name, episodes, fit):
     ],
 )
 def test_an_unknown_scheme_is_refused_with_the_known(name):
-    with pytest.raises(InputError, match="auto, nonrec-noninf, nonrec-inf, holdout, rec-T") as error:
+    with pytest.raises(
+        InputError, match="auto, nonrec-noninf, nonrec-inf, holdout, rec-T"
+    ) as error:
         Options(scheme=name)
     assert f"found {name!r}" in str(error.value)
     assert "\n" not in str(error.value)

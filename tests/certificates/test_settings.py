@@ -85,9 +85,7 @@ def test_a_recording_is_divided_into_so_many_episodes(count, options, expected, 
     assert found.episodes <= count
 
 
-@pytest.mark.parametrize(
-    ("preset", "pilot"), [("paper", 0), ("tight", 10)], ids=["paper", "tight"]
-)
+@pytest.mark.parametrize(("preset", "pilot"), [("paper", 0), ("tight", 10)], ids=["paper", "tight"])
 def test_a_training_record_stands_in_for_the_pilot_unless_the_prior_is_regressed(
     policy, preset, pilot
 ):

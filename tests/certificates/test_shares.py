@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-
 from tightrope.certificates.shares import PILOT_EPISODES, share_out
+
 from tightrope.errors import InputError
 from tightrope.rollouts import Episode, join
 

@@ -5,9 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 from recordings import changed, recording, short_fits
+from tightrope.certificates.trial import curves, trial
 
 from tightrope.certificates import certify
-from tightrope.certificates.trial import curves, trial
 
 EPISODES = recording(40, seed=1)
 EPISODES = dataclasses.replace(EPISODES, success=np.arange(40) % 3 > 0)

@@ -15,15 +15,15 @@ import torch
 from recordings import recording, short_fits
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
-
-from tightrope.certificates import Options, as_text, certify, certify_many, write
 from tightrope.certificates.assess import assess
 from tightrope.certificates.beforehand import Beforehand
 from tightrope.certificates.checks import LEVEL
 from tightrope.certificates.data import prepare, view
+from tightrope.certificates.issue import Fitted, record
+
+from tightrope.certificates import Options, as_text, certify, certify_many, write
 from tightrope.certificates.document import document_digest, schema_problem
 from tightrope.certificates.folder import FILES, read
-from tightrope.certificates.issue import Fitted, record
 from tightrope.certificates.verify import _PRIOR_NATS, verify
 from tightrope.errors import InputError
 from tightrope.files import sha256

@@ -7,9 +7,9 @@ from decimal import Decimal
 import numpy as np
 import pytest
 from recordings import recording, short_fits
+from tightrope.certificates.words import headline, in_words, outward, percent, sentence, title, up
 
 from tightrope.certificates import Statement, certify
-from tightrope.certificates.words import headline, in_words, outward, percent, sentence, title, up
 
 OPTIONS = {
     "pilot_episodes": 4,

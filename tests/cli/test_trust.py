@@ -10,8 +10,9 @@ from command import run
 
 pytest.importorskip("cryptography")
 
-from tightrope.certificates import load_certificate
 from tightrope.certificates.commitment import challenged_seed
+
+from tightrope.certificates import load_certificate
 from tightrope.certificates.document import as_text, document_digest
 from tightrope.files import load_tensors, save_tensors, sha256
 
@@ -199,6 +200,7 @@ def test_fabricated_episodes_are_named(forge, place):
 
 def test_episodes_of_another_policy_are_named(place, small_policy):
     from tightrope.certificates.replay import replay
+
     from tightrope.policies import save_mlp
 
     save_mlp(small_policy(3, 1, seed=1), Path("other.safetensors"), environment="Pendulum-v1")

@@ -7,6 +7,7 @@ import sys
 import pytest
 from command import run
 from recordings import short_fits
+from tightrope.monitors import Monitor
 
 from tightrope.certificates import certify
 from tightrope.certificates.document import as_text, document_digest
@@ -14,7 +15,6 @@ from tightrope.certificates.folder import write
 from tightrope.environments import recipe, recorded_environment
 from tightrope.errors import InputError
 from tightrope.files import load_tensors, save_tensors, sha256
-from tightrope.monitors import Monitor
 from tightrope.rollouts import collect, policy_source
 
 EVIL = "evilmodule:Pendulum-v1"

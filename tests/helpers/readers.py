@@ -55,6 +55,7 @@ def _read_episodes(path):
 
 def _make_commitment(folder):
     from tightrope.certificates.commitment import Commitment, save_commitment
+
     from tightrope.certificates.options import Options
 
     subject = {
@@ -69,6 +70,7 @@ def _make_commitment(folder):
 def _read_commitment(path):
     """As a file, and as what a certificate states, where no digest is in the way."""
     from tightrope.certificates.commitment import commitment_problems, load_commitment
+
     from tightrope.certificates.options import Options
 
     with contextlib.suppress(ValueError, RecursionError):
@@ -80,6 +82,7 @@ def _read_commitment(path):
 def _use(episodes):
     """What every user of episodes does first."""
     from tightrope.certificates.data import prepare
+
     from tightrope.certificates.options import Options
 
     repr(episodes)
@@ -192,8 +195,9 @@ def _make_record(folder):
 
 
 def _read_record(path):
-    from tightrope.certificates.options import Options
     from tightrope.certificates.request import Rollout, request
+
+    from tightrope.certificates.options import Options
     from tightrope.errors import InputError
     from tightrope.policies import load_record
 

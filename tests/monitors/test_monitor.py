@@ -8,12 +8,12 @@ import textwrap
 import numpy as np
 import pytest
 from recordings import recording, short_fits
+from tightrope.monitors import Monitor, Status
+from tightrope.monitors.plain import PlainPredictor
 
 import tightrope as tr
 from tightrope.certificates.folder import write
 from tightrope.errors import InputError
-from tightrope.monitors import Monitor, Status
-from tightrope.monitors.plain import PlainPredictor
 
 STEPS = 45
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from command import run
 from rich.console import Console
-
-from tightrope.errors import InputError
 from tightrope.monitors import Monitor, MonitorWrapper, watch
 from tightrope.monitors.screen import Screen, trace
 from tightrope.monitors.watching import summary
+
+from tightrope.errors import InputError
 from tightrope.policies import load_mlp
 from tightrope.rollouts import collect
 

@@ -4,10 +4,10 @@ import dataclasses
 
 import pytest
 from recordings import recording
+from tightrope.monitors.verdicts import interval, title
 
 from tightrope import compare
 from tightrope.errors import InputError
-from tightrope.monitors.verdicts import interval, title
 from tightrope.reports.comparison import comparison_figure, comparison_page, write_comparison
 
 HOSTILE = '<script>alert("1")</script><img src=x onerror=alert(1)>'

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-
 from tightrope.certificates.figures import PALETTE, draw_certificate, predictions, scores
 
 

@@ -6,10 +6,10 @@ import os
 
 import pytest
 from pages import HOSTILE, Page
+from tightrope.certificates.words import outward
 
 from tightrope.certificates import as_text, to_document, write
 from tightrope.certificates.document import document_digest
-from tightrope.certificates.words import outward
 from tightrope.errors import InputError
 from tightrope.reports import write_index, write_page
 from tightrope.reports.index import certificate_folders, entries

@@ -15,9 +15,9 @@ import pytest
 import tyro
 from pages import HOSTILE, Page
 from recordings import recording
+from tightrope.certificates.words import headline, outward, percent, title, up
 
 from tightrope.certificates import load_certificate, write
-from tightrope.certificates.words import headline, outward, percent, title, up
 from tightrope.cli.certify import Certify
 from tightrope.errors import InputError
 from tightrope.reports import certificate_page, write_page

@@ -23,10 +23,10 @@ import numpy as np
 import pytest
 from recordings import short_fits
 from scipy.stats import binom, norm
+from tightrope.studies.audit.processes import FEATURES, SLOPE, Steps, recorded
 
 from tightrope.certificates import Options, certify, certify_many
 from tightrope.posteriors import draw_predictions
-from tightrope.studies.audit.processes import FEATURES, SLOPE, Steps, recorded
 
 SCHEMES = ("nonrec-noninf", "nonrec-inf", "rec-2", "rec-6", "holdout")
 SMALL = (8, 8)  # hidden layers

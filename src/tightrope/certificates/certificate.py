@@ -277,9 +277,7 @@ class Certificate(Record):
     def evidence(self, episodes: Episodes, *, everywhere: bool = True) -> Evidence:
         """Any episodes with the deterministic predictions along them, or at their pairs alone."""
         gamma, thin = self.settings.gamma, self.thin
-        return Evidence.of(
-            self.predictor, episodes, gamma=gamma, thin=thin, everywhere=everywhere
-        )
+        return Evidence.of(self.predictor, episodes, gamma=gamma, thin=thin, everywhere=everywhere)
 
     def plot(self, axes: Sequence[Any] | None = None) -> Any:
         """Draw predictions along one episode, and the RMS error of every episode.

@@ -7,8 +7,8 @@ from typing import Annotated
 import tyro
 from tyro.conf import Positional
 
-from tightrope.certificates.request import Rollout, rollout_arguments
 from tightrope.errors import InputError
+from tightrope.rollouts.collect import Rollout
 from tightrope.seeds import Seed
 
 __all__ = ["Collect"]
@@ -62,7 +62,7 @@ class Collect:
                 self.episodes,
                 seed,
                 progress=True,
-                **rollout_arguments(self.rollout),
+                **self.rollout.arguments,
             )
         except CollectionError as error:
             if not self.keep_partial:

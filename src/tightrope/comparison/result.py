@@ -77,8 +77,8 @@ class Comparison:
         often, average = ("B", "A") if gap > 0 else ("A", "B")
         basis = ["certified" if each else "in this sample" for each in certified]
         return (
-            f"The returns disagree: {often} returns more in more of the pairs ({basis[0]}), {average} "
-            f"returns more on average ({basis[1]}: A {q.first:.6g}, B {q.second:.6g})."
+            f"The returns disagree: {often} returns more in more of the pairs ({basis[0]}), "
+            f"{average} returns more on average ({basis[1]}: A {q.first:.6g}, B {q.second:.6g})."
         )
 
     def to_json(self) -> dict[str, Any]:

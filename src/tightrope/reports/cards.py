@@ -76,7 +76,8 @@ def facts(c: Certificate) -> list[tuple[str, str]]:
     """Who and what was certified, and from how much."""
     policy = c.subject.get("policy", {})
     what, where = subject_names(c)
-    found = [("policy" if policy else "log", what or "unnamed"), ("environment", where or "unnamed")]
+    kind = "policy" if policy else "log"
+    found = [(kind, what or "unnamed"), ("environment", where or "unnamed")]
     found += [
         (name, str(policy[key]))
         for key, name in (("digest", "SHA-256 of the policy"), ("actions", "actions"))

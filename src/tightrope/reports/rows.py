@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tightrope.certificates.words import up
+from tightrope.certificates.text import rounded as up
 from tightrope.reports.charts import Axis, Chart, Series, number, plain
 from tightrope.studies.slices import in_order
 from tightrope.studies.wording import MINUS, NONE

@@ -108,9 +108,7 @@ def test_what_terminating_means_is_what_the_user_says_or_the_record(
     rng = np.random.default_rng(0)
     ended, succeeded = rng.random(80) < 0.7, rng.random(80) < 0.4
     rewards, errors = made_up(episodes=80)
-    episodes = recorded(
-        rewards, errors, terminated=ended, success=succeeded if success else None
-    )
+    episodes = recorded(rewards, errors, terminated=ended, success=succeeded if success else None)
     found = certificate(episodes, scheme=scheme, fit_episodes=20, **options)
     said = {s.name: s for s in found.statements if s.kind == "failure"}
     assert list(said) == [WORDS[name][0] for name in names]

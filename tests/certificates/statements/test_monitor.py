@@ -137,8 +137,7 @@ def test_a_certificate_calibrates_on_episodes_that_fixed_nothing(scheme):
     assert monitor.chosen["window"] == expected["window"] == 20
     assert monitor.chosen["widths"] == pytest.approx(expected["widths"], rel=1e-3)
     scores = sorted(
-        plain_score(r, e, monitor.chosen)
-        for r, e in zip(rewards[15:], errors[15:], strict=True)
+        plain_score(r, e, monitor.chosen) for r, e in zip(rewards[15:], errors[15:], strict=True)
     )
     delta = 0.0035 if scheme == "auto" else 0.035
     rank = int(tolerance_rank(0.9, n=45, delta=delta)) or 45

@@ -72,9 +72,7 @@ def test_failing_episodes_show_in_the_statement_whatever_the_fitting_set_saw():
         for index in range(140)
     ]
     falls = [len(own) == 2 for own in rewards]
-    found = certificate(
-        recorded(rewards, gamma=0.9, terminated=falls), gamma=0.9, fit_episodes=40
-    )
+    found = certificate(recorded(rewards, gamma=0.9, terminated=falls), gamma=0.9, fit_episodes=40)
     assert not any(s.name.startswith("expected") for s in found.statements)
     for name, gamma in (("undiscounted return", 1.0), ("discounted return", 0.9)):
         statement = found.statement(name)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from recordings import short_fits
 from scipy.stats import pearsonr
+from tightrope.studies.audit.processes import PROCESSES
 
 from tightrope.certificates import Options, certify_many
 from tightrope.rollouts import discounted_returns
-from tightrope.studies.audit.processes import PROCESSES
 
 COUNT = 4000
 
