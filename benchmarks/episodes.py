@@ -15,10 +15,10 @@ from typing import Literal
 
 import torch
 import tyro
-from tightrope.deploy.plan import forecast
 
 import tightrope as tr
 from tightrope import demo
+from tightrope.deploy.plan import forecast
 from tightrope.rollouts import collect
 
 HERE = Path(__file__).parent

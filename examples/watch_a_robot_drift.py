@@ -50,7 +50,7 @@ def main() -> None:
         swing_up, "Pendulum-v1", episodes=episodes, test_episodes=0, seed=0, gamma=0.97
     )
     monitor = tr.Monitor(certificate)
-    print(f"False alarms in at most {monitor.calibration.false_alarms:.1%} of episodes, with confidence "
+    print(f"False alarms in at most {monitor.calibration.false_alarms:.1%} of episodes, confidence "
           f"{monitor.calibration.confidence:.2%}.\n")  # fmt: skip
 
     robot = Fading(gym.make("Pendulum-v1"))

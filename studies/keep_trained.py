@@ -2,8 +2,8 @@
 
     python studies/keep_trained.py RUNS/kept results/reproduction/trained
 
-A level's policy is what is written here: frozen in half precision, loaded as float32, certified that
-way. The record gets the digest of the new file. What is there already is left alone.
+A level's policy is what is written here: frozen in half precision, loaded and certified as float32.
+The record gets the digest of the new file. What is there already is left alone.
 """
 
 import json

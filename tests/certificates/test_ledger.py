@@ -2,7 +2,7 @@
 
 import math
 import re
-from fractions import Fraction as F
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,7 @@ from tightrope.certificates.ledger import (
     joint_ledger,
 )
 
-PARTS = [("a", F(1, 2)), ("b", F(3, 20)), ("c", F(7, 20))]
+PARTS = [("a", Fraction(1, 2)), ("b", Fraction(3, 20)), ("c", Fraction(7, 20))]
 
 
 def ledgers(**options):
@@ -43,7 +43,7 @@ def test_shares_of_each_budget_add_up_to_one_over_the_candidates(candidates):
                     if b == budget and s in (source, "both")
                 )
                 beside = budget in ("return", "low") and source == "delta_prime"
-                assert total == (0 if beside else F(1, candidates)), (name, budget, source)
+                assert total == (0 if beside else Fraction(1, candidates)), (name, budget, source)
 
 
 @pytest.mark.parametrize(
@@ -51,29 +51,31 @@ def test_shares_of_each_budget_add_up_to_one_over_the_candidates(candidates):
 )
 def test_what_statements_spend_never_exceeds_what_the_confidence_states(delta, delta_prime):
     """(L.1), in exact arithmetic on the float64 values that the bounds will use."""
-    both = F(delta) + F(delta_prime)
+    both = Fraction(delta) + Fraction(delta_prime)
     for name, ledger in ledgers(delta=delta, delta_prime=delta_prime).items():
         for budget in {budget for _, budget, *_ in ledger.shares}:
             entries = [entry for entry in ledger.entries() if entry.budget == budget]
-            spent = sum(F(entry.failure) for entry in entries)
-            allowed = F(delta) if budget in ("return", "low") else both
-            assert allowed * F(999_999, 1_000_000) <= spent <= allowed, (name, budget)
-            assert F(ledger.confidence_of([budget])) <= 1 - spent
+            spent = sum(Fraction(entry.failure) for entry in entries)
+            allowed = Fraction(delta) if budget in ("return", "low") else both
+            assert allowed * Fraction(999_999, 1_000_000) <= spent <= allowed, (name, budget)
+            assert Fraction(ledger.confidence_of([budget])) <= 1 - spent
             assert ledger.confidence_of([budget]) == pytest.approx(float(1 - allowed), abs=1e-15)
-        assert F(ledger.confidence) <= 1 - both + F(1, 10**15)
+        assert Fraction(ledger.confidence) <= 1 - both + Fraction(1, 10**15)
 
 
 def test_the_shares_of_a_recursion_and_of_a_comparison_are_equal_parts():
     for portions in (1, 3):
         found = {name: share for name, *_, share in chain_ledger(portions).shares}
-        assert found.pop("portion 1: risk") == found.pop("portion 1: draws") == F(1, portions)
+        assert (
+            found.pop("portion 1: risk") == found.pop("portion 1: draws") == Fraction(1, portions)
+        )
         for t in range(2, portions + 1):
-            assert found.pop(f"portion {t}: excess") == F(1, portions)
+            assert found.pop(f"portion {t}: excess") == Fraction(1, portions)
             halves = [found.pop(f"portion {t}: draws {side}") for side in ("plus", "minus")]
-            assert halves == [F(1, 2 * portions)] * 2
+            assert halves == [Fraction(1, 2 * portions)] * 2
         assert found == {}
     compared = comparison_ledger(["return", "success"])
-    assert {share for *_, share in compared.shares} == {F(1, 4)}
+    assert {share for *_, share in compared.shares} == {Fraction(1, 4)}
     assert [name for name, *_ in compared.shares] == [
         "return: lower", "return: upper", "success: lower", "success: upper"
     ]  # fmt: skip
@@ -158,23 +160,23 @@ def test_wrong_arguments_are_named_with_the_allowed_set_and_the_value(arguments,
 
 
 def test_a_ledger_that_overspends_or_repeats_itself_cannot_be_made():
-    half = ("a", JOINT, "delta", F(1, 2))
+    half = ("a", JOINT, "delta", Fraction(1, 2))
 
     def rest(share, budget=JOINT, source="delta"):
         return Ledger(0.1, 0.1, (half, ("b", budget, source, share)))
 
-    with pytest.raises(ValueError, match="shares of delta must add up to at most 1 .* found 9/8"):
-        rest(F(5, 8))
+    with pytest.raises(ValueError, match=r"shares of delta must add up to at most 1 .* found 9/8"):
+        rest(Fraction(5, 8))
     with pytest.raises(ValueError, match="found 9/8"):
-        rest(F(5, 8), source="both")
+        rest(Fraction(5, 8), source="both")
     with pytest.raises(ValueError, match="found 3/2"):  # with the candidates that were promised
         Ledger(0.1, 0.1, (half,), candidates=3)
     with pytest.raises(ValueError, match="share must be positive"):
-        rest(F(0))
+        rest(Fraction(0))
     with pytest.raises(ValueError, match="found one twice"):
         Ledger(0.1, 0.1, (half, half))
-    rest(F(5, 8), budget="another")
-    rest(F(1), source="delta_prime")
+    rest(Fraction(5, 8), budget="another")
+    rest(Fraction(1), source="delta_prime")
     with pytest.raises(ValueError, match="portions must be a whole number of at least 1, found 0"):
         chain_ledger(0)
     with pytest.raises(ValueError, match="one of 'portion 1: risk', 'portion 1: draws', found 'x'"):

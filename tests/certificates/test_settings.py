@@ -162,13 +162,13 @@ def test_a_preset_of_ones_own_and_properties_are_settled_too(policy):
 
 
 REFUSED = {
-    "one episode": (1, {}, "at least 2 episodes .0 pilot, 2 to fit and calibrate, 0 test., found 1"),
+    "one episode": (1, {}, "at least 2 episodes .0 pilot, 2 to fit and .*, 0 test., found 1"),
     "pilot only": (10, {"scheme": "rec-2"}, "at least 11 episodes .10 pilot, 1 to .* found 10"),
     "test only": (5, {"test_episodes": 4}, "at least 6 episodes .* 4 test., found 5: record more"),
     "asked for more": (5, {"episodes": 6}, "at least 6 episodes .* found 5"),
     "portions": (14, {"scheme": "rec-6"}, "at least 6 validation episodes for rec-6, found 4"),
     "nothing to calibrate": (9, {"fit_episodes": 9}, "below 9 episodes in all, found 9"),
-    "paper": (110, {"paper": True}, "at least 111 episodes .10 pilot, 1 to .* 100 test., found 110"),
+    "paper": (110, {"paper": True}, "at least 111 episodes .10 pilot, .* 100 test., found 110"),
     "search": (60, {"until": "rms<=20"}, "a policy to roll out with `until`, found recorded epis"),
     "unscaled": (
         60,
@@ -195,7 +195,7 @@ def test_what_cannot_work_is_refused_before_anything_is_done(count, options, wor
 
 
 def test_a_search_of_too_few_episodes_or_with_properties_is_refused(policy):
-    with pytest.raises(InputError, match="`max_episodes` of at least 60, found 59: 50 .* fitted"):
+    with pytest.raises(InputError, match=r"`max_episodes` of at least 60, found 59: 50 .* fitted"):
         settle(Options(until="rms<=20", max_episodes=59), policy)
     with pytest.raises(InputError, match="expected no `properties` with `until`, found 'peak'"):
         settle(Options(until="rms<=20"), policy, properties=properties_of({"peak": len}))

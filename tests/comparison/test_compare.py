@@ -238,7 +238,7 @@ def test_sorted_recordings_would_be_told_apart_and_are_refused():
         signs = np.sign(first - second)
         wrong += float(difference_lower(signs, delta=SIDE)) > 0
         wrong += float(difference_upper(signs, delta=SIDE)) < 0
-        with pytest.raises(InputError, match="found it sorted by return: .*`order` random"):
+        with pytest.raises(InputError, match=r"found it sorted by return: .*`order` random"):
             compare(log(first), log(second))
     assert wrong > 20
 
@@ -279,7 +279,7 @@ def test_the_whole_of_a_longer_recording_must_be_unsorted():
     rng = np.random.default_rng(4)
     short_one = log(rng.normal(size=20), success=rng.random(20) < 0.5)
     long_one = log(rng.normal(size=60), success=np.arange(60) < 30)
-    with pytest.raises(InputError, match="found it sorted by success"):
+    with pytest.raises(InputError, match=r"found it sorted by success"):
         compare(short_one, long_one)
 
 
@@ -288,7 +288,7 @@ def test_by_seed_only_the_order_of_the_pairs_counts():
     totals = np.sort(np.random.default_rng(0).normal(size=40))
     order = np.random.default_rng(1).permutation(40)
     ordered, mixed = log(totals, seeds=range(40)), log(totals[order], seeds=order)
-    with pytest.raises(InputError, match="expected A .*sorted by return"):
+    with pytest.raises(InputError, match=r"expected A .*sorted by return"):
         compare(ordered, mixed)
     assert compare(mixed, ordered).interval("return").question.effect == 0.0
 
@@ -498,7 +498,7 @@ def equal_policies(rng, episodes):
     ],
 )
 def test_two_equal_policies_are_told_apart_as_rarely_as_promised(repetitions, looks, order):
-    """Jointly over the questions and looks, at a delta that would be noticed; sorted rows at random."""
+    """Jointly over questions and looks, at a delta that would be noticed; sorted rows at random."""
     rng = np.random.default_rng(12)
     wrong = 0
     for _ in range(repetitions):

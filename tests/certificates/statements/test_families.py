@@ -1,6 +1,6 @@
 """Which statements there are, and how they share the failure probability: in exact fractions."""
 
-from fractions import Fraction as F
+from fractions import Fraction
 
 import pytest
 from constructed import certificate, made_up, recorded
@@ -37,52 +37,55 @@ def shares(*arguments, **options):
 
 
 DEFAULT = {
-    "tolerance": F(1, 2),
-    "band": F(1, 10),
-    "monitor": F(1, 10),
-    "discounted return": F(3, 40),
-    "undiscounted return": F(3, 40),
-    "early termination": F(3, 20),
+    "tolerance": Fraction(1, 2),
+    "band": Fraction(1, 10),
+    "monitor": Fraction(1, 10),
+    "discounted return": Fraction(3, 40),
+    "undiscounted return": Fraction(3, 40),
+    "early termination": Fraction(3, 20),
 }
 CASES = {
     "default": ({}, DEFAULT),
     "undiscounted": (
         {"gamma": 1.0},
         {n: s for n, s in DEFAULT.items() if n != "discounted return"}
-        | {"undiscounted return": F(3, 20)},
+        | {"undiscounted return": Fraction(3, 20)},
     ),
     "a floor": (
         {"return_floor": -99.0},
         DEFAULT
         | dict.fromkeys(
-            ("discounted return", "undiscounted return", "expected undiscounted return"), F(1, 20)
+            ("discounted return", "undiscounted return", "expected undiscounted return"),
+            Fraction(1, 20),
         ),
     ),
     "two floors": (
         {"return_floor": -99.0, "discounted_floor": -99.0},
         DEFAULT
         | {
-            f"{expected}{kind}discounted return": F(3, 80)
+            f"{expected}{kind}discounted return": Fraction(3, 80)
             for expected in ("", "expected ")
             for kind in ("", "un")
         },
     ),
     "success": (
         {"termination": "success"},
-        {n: s for n, s in DEFAULT.items() if n != "early termination"} | {"success": F(3, 20)},
+        {n: s for n, s in DEFAULT.items() if n != "early termination"}
+        | {"success": Fraction(3, 20)},
     ),
     "recorded success": (
         {"recording": RECORDED, "fail_below": 3.0},
-        DEFAULT | dict.fromkeys(("early termination", "success", "low return"), F(1, 20)),
+        DEFAULT | dict.fromkeys(("early termination", "success", "low return"), Fraction(1, 20)),
     ),
     "properties": (
         {"properties": {"a": Property(len, limit=1.0), "b": len}},
-        {name: F(4, 5) * share for name, share in DEFAULT.items()}
-        | dict.fromkeys(("property: a", "property limit: a", "property: b"), F(1, 15)),
+        {name: Fraction(4, 5) * share for name, share in DEFAULT.items()}
+        | dict.fromkeys(("property: a", "property limit: a", "property: b"), Fraction(1, 15)),
     ),
     "one property": (
         {"properties": {"a": len}},
-        {name: F(4, 5) * share for name, share in DEFAULT.items()} | {"property: a": F(1, 5)},
+        {name: Fraction(4, 5) * share for name, share in DEFAULT.items()}
+        | {"property: a": Fraction(1, 5)},
     ),
 }
 
@@ -97,27 +100,27 @@ def test_shares_of_the_joint_failure_probability_are_exactly_those_of_the_design
     arguments = (given.pop("recording", BARE), given.pop("properties", None))
     found, ledger = shares(*arguments, **given, candidates=candidates)
     assert found == {name: share / candidates for name, share in expected.items()}
-    assert sum(found.values()) == F(1, candidates)
+    assert sum(found.values()) == Fraction(1, candidates)
     alone = [entry for entry in ledger.shares if entry[1] != "joint"]
-    assert alone == [(STEPS, STEPS, "both", F(1, candidates))]
-    both = F(0.025) + F(0.01)
-    assert F(ledger.failure(STEPS)) <= both / candidates
-    spent = sum(F(ledger.failure(name)) for name in found)
-    assert both / candidates * (1 - F(1, 10**12)) <= spent <= both / candidates
+    assert alone == [(STEPS, STEPS, "both", Fraction(1, candidates))]
+    both = Fraction(0.025) + Fraction(0.01)
+    assert Fraction(ledger.failure(STEPS)) <= both / candidates
+    spent = sum(Fraction(ledger.failure(name)) for name in found)
+    assert both / candidates * (1 - Fraction(1, 10**12)) <= spent <= both / candidates
     # whichever is chosen, the confidence is the one of the default
     assert ledger.confidence_of({"joint"}) == pytest.approx(0.965, abs=1e-15)
     for name in (*found, STEPS):
-        alone = float(both * F(expected.get(name, 1)))
+        alone = float(both * Fraction(expected.get(name, 1)))
         assert ledger.confidence_in(name) == pytest.approx(1 - alone, abs=1e-12)
 
 
 def test_the_shares_of_the_kinds_add_up_to_one():
     assert {kind.__name__: share for kind, share in FAMILIES.items()} == {
-        "Tolerance": F(1, 2),
-        "Return": F(3, 20),
-        "Event": F(3, 20),
-        "Band": F(1, 10),
-        "MonitorThreshold": F(1, 10),
+        "Tolerance": Fraction(1, 2),
+        "Return": Fraction(3, 20),
+        "Event": Fraction(3, 20),
+        "Band": Fraction(1, 10),
+        "MonitorThreshold": Fraction(1, 10),
     }
     assert sum(FAMILIES.values()) == 1
 
@@ -125,8 +128,8 @@ def test_the_shares_of_the_kinds_add_up_to_one():
 @pytest.mark.parametrize(
     ("options", "expected", "alone"),
     [
-        ({}, {"mean over episodes": F(3, 4), "large errors": F(1, 4)}, []),
-        ({"unit": "step"}, {"large errors": F(1)}, [STEPS]),
+        ({}, {"mean over episodes": Fraction(3, 4), "large errors": Fraction(1, 4)}, []),
+        ({"unit": "step"}, {"large errors": Fraction(1)}, [STEPS]),
     ],
 )
 def test_a_search_states_its_mean_and_the_share_of_large_errors_alone(options, expected, alone):
@@ -154,7 +157,9 @@ def test_in_scheme_holdout_every_statement_has_everything_of_its_own():
         "early termination",
         "property: a",
     ]
-    assert {(budget == name, share) for name, budget, _, share in ledger.shares} == {(True, F(1))}
+    assert {(budget == name, share) for name, budget, _, share in ledger.shares} == {
+        (True, Fraction(1))
+    }
     assert len(ledger.shares) == len(found)
 
 
@@ -174,9 +179,9 @@ def test_what_holds_at_once_needs_independent_episodes_only(candidates, properti
         if not steps:
             assert statement.joint_confidence == found.joint_confidence < statement.confidence
     joint = [entry for entry in found.ledger if entry.budget == "joint"]
-    total = sum(F(entry.failure) for entry in joint)
+    total = sum(Fraction(entry.failure) for entry in joint)
     assert float(candidates * total) == pytest.approx(0.035, rel=1e-12)
-    assert candidates * total <= F(0.025) + F(0.01)
+    assert candidates * total <= Fraction(0.025) + Fraction(0.01)
     assert [entry.statement for entry in found.ledger if entry.budget != "joint"] == [STEPS]
 
 
@@ -216,4 +221,4 @@ def test_every_statement_finds_its_family_and_its_budget():
 
 def test_a_ledger_of_statements_is_refused_where_they_ask_for_too_much():
     with pytest.raises(ValueError, match="at most 1 in 'joint', found 9/8"):
-        joint_ledger([("a", F(1, 2)), ("b", F(5, 8))])
+        joint_ledger([("a", Fraction(1, 2)), ("b", Fraction(5, 8))])

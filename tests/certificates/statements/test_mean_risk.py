@@ -56,7 +56,11 @@ def plain_losses(rewards, errors, low, high, thin=1):
 
 
 def units(losses, unit):
-    return sum(losses, []) if unit == "step" else [sum(own) / len(own) for own in losses]
+    return (
+        [loss for own in losses for loss in own]
+        if unit == "step"
+        else [sum(own) / len(own) for own in losses]
+    )
 
 
 def stated(family, seen, chosen, delta):

@@ -173,5 +173,5 @@ def test_a_floor_that_an_episode_contradicts_is_refused_before_the_fit(name, gam
     assert "\n" not in said
     if scheme == "auto":  # exactly the floor is no contradiction, nor is the fitting set
         certificate(episodes, **{name: smallest}, **options)
-        lower = [np.full(3, -50.0)] + rewards[1:]
+        lower = [np.full(3, -50.0), *rewards[1:]]
         certificate(recorded(lower, gamma=0.9), **{name: smallest}, **options)
