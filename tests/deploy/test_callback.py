@@ -5,9 +5,9 @@ from pathlib import Path
 import gymnasium as gym
 import numpy as np
 import pytest
-from custom_environments import Counting
 from constructed import certificate as constructed
 from constructed import made_up, recorded
+from custom_environments import Counting
 from recordings import short
 from stable_baselines3 import A2C, PPO
 from stable_baselines3.common.monitor import Monitor

@@ -52,15 +52,15 @@ def yes(source, **conditions):
 
 NUMBERS = {  # of each condition: its statement, further conditions, the way to be stricter
     "max_rms": ("tolerance", {}, -1),
-    "max_rms in unit step": ("mean over steps", {"unit": "step", "allow_clipped": 1.0}, -1),
-    "max_rms in unit episode": ("mean over episodes", {"unit": "episode", "allow_clipped": 1.0}, -1),
+    "max_rms by steps": ("mean over steps", {"unit": "step", "allow_clipped": 1.0}, -1),
+    "max_rms by unit": ("mean over episodes", {"unit": "episode", "allow_clipped": 1.0}, -1),
     "min_return": ("undiscounted return", {}, 1),
     "min_return discounted": ("discounted return", {"discounted": True}, 1),
     "min_mean_return": ("expected undiscounted return", {}, 1),
     "min_mean_return discounted": ("expected discounted return", {"discounted": True}, 1),
     "max_failure of early": ("early termination", {"failure": "early"}, -1),
     "max_failure of return": ("low return", {"failure": "return"}, -1),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("condition", NUMBERS)
