@@ -2,7 +2,7 @@
 
     python benchmarks/monitor.py                          # everything: about half an hour
     python benchmarks/monitor.py --policies pendulum --nominal 200 --episodes 10
-    python benchmarks/monitor.py --markdown               # the rows that exist, as docs/monitor.md
+    python benchmarks/monitor.py --markdown               # the rows that exist, as monitor.md
 
 A certificate is issued from a fixed seed (once; it stays in the work folder), then episodes are
 rolled out with other seeds: nominal ones, and ones in a changed environment. Each is a row of a CSV

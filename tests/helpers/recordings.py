@@ -1,6 +1,8 @@
 """Synthetic recordings and short fits for the tests of posteriors and certificates."""
 
+import contextlib
 import dataclasses
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -50,6 +52,13 @@ def short(name="tight", updates=20, width=16, prior=None, **settings):
     if prior is not None:
         preset = dataclasses.replace(preset, prior_log_variance=prior)
     return dataclasses.replace(preset, fit=dataclasses.replace(preset.fit, **settings))
+
+
+@contextlib.contextmanager
+def short_fits(**changes):
+    """Within it every preset is the short one of its name, for what takes a preset by its name."""
+    with patch.dict(PRESETS, {name: short(name, **changes) for name in PRESETS}):
+        yield
 
 
 def same(left, right):

@@ -24,7 +24,7 @@ class Audit:
         ""
     )
     """A synthetic task (independent, correlated, catastrophes, clipping, survivorship,
-    time-limit, drifting; docs/audit.md), or the file or folder of a policy, which is rolled out."""
+    time-limit, drifting; results/audit), or the file or folder of a policy, which is rolled out."""
     env: Annotated[str, tyro.conf.arg(metavar="ID", help_behavior_hint="")] = ""
     """Id of the environment of a policy; by default the one that it was trained in, if train wrote
     it."""

@@ -1,7 +1,7 @@
 """What jobs are expected to cost on one core, for estimates and simulations; nothing depends on it.
 
-Seconds were measured on one core of an AMD EPYC without AVX-512 (docs/scale.md); a study that has
-finished some jobs of a stage corrects its estimates by them.
+Seconds were measured on one core of an AMD EPYC without AVX-512 (benchmarks/scale.md); a study
+that has finished some jobs of a stage corrects its estimates by them.
 """
 
 import itertools
