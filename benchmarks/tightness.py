@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-import tyro
+import cyclopts
 
 import tightrope as tr
 from tightrope import demo
@@ -46,6 +46,7 @@ SHOWN = (
 )
 
 
+@cyclopts.Parameter(name="*")
 @dataclass(frozen=True)
 class Args:
     """What to measure."""
@@ -105,4 +106,4 @@ def rolled_out(name: str, seed: int, args: Args) -> "tr.Episodes":
 
 
 if __name__ == "__main__":
-    main(tyro.cli(Args))
+    cyclopts.run(main)
