@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import torch
 import cyclopts
+import torch
 
 import tightrope as tr
 from tightrope import demo

@@ -16,10 +16,10 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
+import cyclopts
 import gymnasium as gym
 import numpy as np
 import torch
-import cyclopts
 from scipy.stats import beta
 
 import tightrope as tr

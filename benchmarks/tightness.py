@@ -14,9 +14,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import cyclopts
 import numpy as np
 import torch
-import cyclopts
 
 import tightrope as tr
 from tightrope import demo

@@ -4,7 +4,7 @@ import re
 import runpy
 
 import pytest
-from documents import DOCS, PAGES, command_lines, prose
+from documents import DOCS, PAGES, ROOT, command_lines, prose
 
 from tightrope.cli.app import COMMANDS, parse
 from tightrope.cli.flags import flags_of
@@ -30,7 +30,9 @@ def name(page):
 def offered():
     """By command, its options."""
     return {
-        " ".join(words): {flag.flag for flag in flags_of(function)}
+        " ".join(words): {
+            name for flag in flags_of(function) for name in (flag.flag, flag.label.split()[0])
+        }
         for words, function in SCRIPT["commands"]()
     }
 

@@ -66,14 +66,19 @@ def main(arguments: list[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):  # a terminal without Unicode gets question marks
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+    called: list[Any] = []  # the function of the verb, as soon as it is known
+
+    def tell(message: object) -> None:
+        say(_in_flags(str(message), called[0] if called else None))
+
     with warnings.catch_warnings():
-        warnings.showwarning = lambda message, *_, **__: say(f"warning: {message}")
+        warnings.showwarning = lambda message, *_, **__: tell(f"warning: {message}")
         try:
-            code = _run(arguments)
+            code = _run(arguments, called)
             sys.stdout.flush()
             return code
         except InputError as error:
-            say(str(error))
+            tell(error)
             return INTERRUPTED if getattr(error, "interrupted", False) else WRONG_INPUT
         except BrokenPipeError:  # whoever read our output has left
             _drop_output()
@@ -94,8 +99,8 @@ def main(arguments: list[str] | None = None) -> int:
             return INTERNAL
 
 
-def _run(arguments: list[str]) -> int:
-    """Run a verb, or show help."""
+def _run(arguments: list[str], called: list[Any]) -> int:
+    """Run a verb, or show help; `called` receives its function."""
     words = [word for word in arguments if word != "--quiet"]
     asked = _HELP & set(words) or not words
     if asked:
@@ -107,7 +112,8 @@ def _run(arguments: list[str]) -> int:
         print(f"tightrope {__version__}")
         return DONE
     function, given = parse(words)
-    with _in_flags(function), _quiet("--quiet" in arguments, given.kwargs.get("json", False)):
+    called.append(function)
+    with _quiet("--quiet" in arguments, given.kwargs.get("json", False)):
         return int(function(*given.args, **given.kwargs))
 
 
@@ -127,8 +133,8 @@ def parse(words: list[str]) -> tuple[Any, inspect.BoundArguments]:
     try:
         called, given, _ = verbs.parse_args(words, exit_on_error=False, print_error=False)
     except cyclopts.CycloptsError as error:
-        with _in_flags(function):
-            raise InputError(f"{_in_one_line(error)}: run {name} --help") from None
+        message = f"{_in_one_line(error)}: run {name} --help"
+        raise InputError(_in_flags(message, function)) from None
     return called, given
 
 
@@ -193,40 +199,26 @@ def _in_one_line(error: cyclopts.CycloptsError) -> str:
     return one_line(error.__cause__ if isinstance(error.__cause__, InputError) else error)
 
 
-@contextlib.contextmanager
-def _in_flags(function: Any) -> Iterator[None]:
-    """Arguments that the library names in backticks appear as the flags of the command."""
-    flags = {flag.name: flag.flag for flag in function.flags}
+def _in_flags(message: str, function: Any) -> str:
+    """Arguments that the library names in backticks, as the flags of the command."""
+    flags = {flag.name: flag.flag for flag in getattr(function, "flags", ())}
 
     def flag(match: re.Match[str]) -> str:
-        name = match[1] if match[2] is None else f"no_{match[1]}"
-        return str(flags.get(name, match[0]))
+        return str(flags.get(f"no_{match[1]}" if match[2] else match[1], match[0]))
 
-    try:
-        yield
-    except InputError as error:
-        raise _Rewritten(re.sub(r"`([a-z_]+)(=False)?`", flag, str(error)), error) from error
-
-
-class _Rewritten(InputError):
-    """The message of another error, in the words of the command."""
-
-    def __init__(self, message: str, error: InputError) -> None:
-        super().__init__(message)
-        self.interrupted = getattr(error, "interrupted", False)
+    return re.sub(r"`([a-z_]+)(=False)?`", flag, message)
 
 
 @contextlib.contextmanager
 def _quiet(quiet: bool, json: bool) -> Iterator[None]:
-    """No word on standard output but JSON, and no bar; warnings and errors are said all the same."""
+    """No word on standard output but JSON, and no bar; warnings and errors are said."""
     if not quiet:
         yield
         return
     from tightrope.progress import no_bars
 
-    with no_bars(), open(os.devnull, "w") as nowhere:
-        with contextlib.nullcontext() if json else contextlib.redirect_stdout(nowhere):
-            yield
+    with no_bars(), contextlib.redirect_stdout(sys.stdout if json else io.StringIO()):
+        yield
 
 
 def _drop_output() -> None:

@@ -28,7 +28,7 @@ def audit(
 
     Args:
         subject: A synthetic task (independent, correlated, catastrophes, clipping, survivorship,
-            time-limit, drifting; docs/audit.md), or the file or folder of a policy, which is
+            time-limit, drifting; results/audit), or the file or folder of a policy, which is
             rolled out.
         env: Environment of a policy; by default the one that it was trained in, if train wrote it.
         demo: Audit certificates of the policy that ships with the package.

@@ -47,7 +47,7 @@ def collect(
             f"expected a name ending in .safetensors with `keep_partial`, found {out}: other "
             "formats cannot mark episodes as partial"
         )
-    subject = rollouts.policy_source(policy, env or None)
+    subject = rollouts.policy_source(policy, env or None, rollout.env_kwargs)
     root = resolve_seed(seed)
     try:
         found = rollouts.collect(
