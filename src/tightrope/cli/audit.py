@@ -8,7 +8,7 @@ import tyro
 from tyro.conf import Positional
 
 from tightrope.cli.subject import subject_of
-from tightrope.studies.audit.spec import Audit as Repeated
+from tightrope.audit.experiment import Audit as Repeated
 
 __all__ = ["Audit"]
 
@@ -44,8 +44,8 @@ class Audit:
 
     def run(self) -> int:
         """Repeat, count, print."""
-        from tightrope.studies.audit.run import run_audit
-        from tightrope.studies.audit.words import in_words
+        needed("pandas", "an audit", "studies")
+        from tightrope.audit.auditing import run_audit
 
         subject, env = subject_of(
             self.subject, self.env, demo=self.demo, expected="a synthetic task or a policy"
@@ -54,15 +54,15 @@ class Audit:
             subject,
             env or None,
             self.audit,
-            Path(str(self.out).replace("SUBJECT", "demo" if self.demo else Path(subject).stem)),
+            Path(str(self.out).replace("SUBJECT", "demo" if self.demo else _stem(subject))),
             engine=self.engine,
             workers=None if self.workers == "auto" else self.workers,
             address=self.address or None,
             progress=True,
         )
         if found.results is not None:
-            print(in_words(found))
+            print(found)
             print(f"\nWritten to {found.results}")
         for label, reason in found.failed:
             print(f"failed: {label}: {reason}")
-        return 1 if found.failed or not found.held else 0
+        return 1 if found.failed or len(found.violated) else 0
