@@ -15,14 +15,14 @@ SHARED = {
     "versions",
 }
 GROUND = {*SHARED, "policies", "environments"}
-CHAIN = ["cli", "reports", "studies", "certificates", "posteriors", "rollouts"]
+CHAIN = ["cli", "reports", "audit", "studies", "certificates", "posteriors", "rollouts"]
 MAY = {room: {*SHARED, room} for room in (*GROUND, "demo")}
 MAY |= {room: {*GROUND, *CHAIN[place:]} for place, room in enumerate(CHAIN)}
 SIDES = {"agents", "comparison", "deploy"}  # between studies and certificates
 MAY |= {room: {*MAY["certificates"], room} for room in SIDES}
 MAY |= {"__init__": {"imports", *CHAIN, *SIDES}, "__main__": {"cli"}}
 MAY["policies"] |= {"environments"}
-for room in ("cli", "reports", "studies"):
+for room in ("cli", "reports", "audit", "studies"):
     MAY[room] |= SIDES
 MAY["cli"] |= {"demo", "__version__"}
 

@@ -65,7 +65,10 @@ class AuditRun:
                 "scheme": rows["scheme"],
                 "statement": rows["statement"],
                 "nominal": rows["nominal"].map("{:.4f}".format),
-                "violated": rows["violated"].astype(str) + upper + " of " + rows["runs"].astype(str),
+                "violated": rows["violated"].astype(str)
+                + upper
+                + " of "
+                + rows["runs"].astype(str),
                 "95 % interval": [
                     f"{low:.4f} to {high:.4f}"
                     for low, high in zip(rows["low"], rows["high"], strict=True)
@@ -89,7 +92,9 @@ class AuditRun:
         claimed = rows[rows["claim"] == "made"]
         found = ", ".join(f"{(claimed['verdict'] == v).sum()} {v}" for v in get_args(Verdict))
         lines += ["", f"of {len(claimed)} claims: {found}"]
-        lines += [f"VIOLATED: {each.scheme}, {each.statement}" for each in self.violated.itertuples()]
+        lines += [
+            f"VIOLATED: {each.scheme}, {each.statement}" for each in self.violated.itertuples()
+        ]
         return "\n".join(line.rstrip() for line in "\n".join(lines).split("\n"))
 
 
@@ -161,21 +166,16 @@ def run_audit(
         paths = [folder.jobs / job.id / CHECKS for job in repeats if job.id in ended.done]
         checks = pd.DataFrame([check for path in paths for check in json.loads(path.read_text())])
         failed = tuple((name_of(jobs, key), why) for key, why in ended.failed.items())
-        if checks.empty:
-            return AuditRun(plan.subject, audit.fits, checks, checks, failed, None)
-        found = {
-            "coverage": coverage(checks, plan.violates),
-            "warnings": warning_counts(checks),
-            "checks": checks,
-        }
+        rows, given = coverage(checks, plan.violates), warning_counts(checks)
 
         def write(new: Path) -> None:
-            for name, table in found.items():
+            for name, table in (("coverage", rows), ("warnings", given), ("checks", checks)):
                 table.to_csv(new / f"{name}.csv", index=False, float_format="%.6g")
 
-        write_folder(folder.results, write, replace=True)
-        del found["checks"]
-        return AuditRun(plan.subject, audit.fits, **found, failed=failed, results=folder.results)
+        if len(checks):
+            write_folder(folder.results, write, replace=True)
+        results = folder.results if len(checks) else None
+        return AuditRun(plan.subject, audit.fits, rows, given, failed, results)
 
 
 def _plan(subject: str | Path, env: str | None, audit: Audit) -> _Plan:

@@ -31,10 +31,15 @@ WARNINGS = ("dependent steps", "drift", "vacuous", "void", "failed fit")
 ALL = "all at once"
 _LITERALLY = ": all steps, unclipped"
 _CONFIDENCE = 0.95  # of intervals
+_MEANS = ("value", "exact", "tightness")
+_COLUMNS = (
+    *("scheme", "statement", "claim", "nominal", "runs", "violated", "inconclusive", "low", "high"),
+    *("verdict", *_MEANS),
+)
 
 
 def checks_of(certificate: Certificate, found: "Sequence[Judged]") -> Iterator[dict[str, Any]]:
-    """One certificate against the truth: a record for each statement, and of all that hold jointly."""
+    """One certificate against the truth: a record for each statement, and one for all of them."""
     c = certificate
     fired = (c.checks.dependent, c.checks.drifting, c.vacuous, c.void, c.failed_fit)
     warned = ", ".join(name for name, fires in zip(WARNINGS, fired, strict=True) if fires)
@@ -95,8 +100,9 @@ def coverage(checks: pd.DataFrame, violated: Collection[str]) -> pd.DataFrame:
         checks: one row per repetition and statement.
         violated: assumptions that do not hold of the subject.
     """
-    columns = ["value", "exact", "tightness"]
-    checks = checks.reindex(columns=[*dict.fromkeys([*checks.columns, *columns])])
+    if checks.empty:
+        return pd.DataFrame(columns=list(_COLUMNS))
+    checks = checks.reindex(columns=[*dict.fromkeys([*checks.columns, *_MEANS])])
     # Nothing is claimed of all at once where the confidence is 0.
     checks = checks[(checks["statement"] != ALL) | (checks["nominal"] < 1)]
     groups = checks.groupby(["scheme", "statement"], sort=False)
@@ -107,7 +113,7 @@ def coverage(checks: pd.DataFrame, violated: Collection[str]) -> pd.DataFrame:
         runs=("truth", "size"),
         violated=("truth", lambda truth: int((truth == "violated").sum())),
         inconclusive=("truth", lambda truth: int((truth == "inconclusive").sum())),
-        **{name: (name, "mean") for name in columns},
+        **{name: (name, "mean") for name in _MEANS},
     ).reset_index()
     outside = rows["assumes"].isin(violated) | (ALIKE_EPISODES in violated)
     rows["claim"] = outside.map({True: "assumption violated", False: "made"})
@@ -117,8 +123,7 @@ def coverage(checks: pd.DataFrame, violated: Collection[str]) -> pd.DataFrame:
     rows["high"] = [interval(*each)[1] for each in zip(possible, rows["runs"], strict=True)]
     counts = rows[["violated", "inconclusive", "runs", "nominal"]].itertuples(index=False)
     rows["verdict"] = [verdict(*each) for each in counts]
-    order = ["scheme", "statement", "claim", "nominal", "runs", "violated", "inconclusive"]
-    return rows[[*order, "low", "high", "verdict", *columns]]
+    return rows[list(_COLUMNS)]
 
 
 def warning_counts(checks: pd.DataFrame) -> pd.DataFrame:

@@ -5,13 +5,13 @@ from dataclasses import asdict, dataclass
 from operator import index
 from typing import Any, Literal
 
+from tightrope.audit.generators import SYNTHETIC
 from tightrope.certificates.ledger import DELTA, DELTA_PRIME
 from tightrope.certificates.options import MC_PASSES, Auto, Options, Unit
 from tightrope.certificates.settings import settle
 from tightrope.errors import InputError
 from tightrope.posteriors import PRESETS, Preset
 from tightrope.seeds import resolve_seed
-from tightrope.audit.generators import SYNTHETIC
 from tightrope.studies.spec import options_of
 
 __all__ = ["PAIR", "TRUTH_EPISODES", "Audit"]
@@ -20,6 +20,7 @@ PAIR = ":"  # between the names of two synthetic tasks that are compared
 TRUTH_EPISODES = {"task": 20_000, "policy": 2_000}
 # A regression looks at the folds left out from a tenth of its updates on.
 _FEWEST = {"repetitions": 1, "truth_episodes": 100, "updates": 10, "width": 1, "candidates": 1}
+_NOT_UNTIL = ("episodes", "return_floor", "discounted_floor")
 _OWN = ("schemes", "repetitions", "truth_episodes", "updates", "width", "via", "seed")
 
 
@@ -100,8 +101,8 @@ class Audit:
         """The options of a certificate of each scheme, with those of a subject."""
         given = {name: value for name, value in asdict(self).items() if name not in _OWN}
         given |= {"test_episodes": 0, "device": "cpu", **own}
-        if self.until != "off":
-            given["episodes"] = "auto"
+        if self.until != "off":  # certifies the error only
+            given = {name: value for name, value in given.items() if name not in _NOT_UNTIL}
         return [options_of(name, self.schemes, given) for name in self.schemes]
 
     @property

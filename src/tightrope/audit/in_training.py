@@ -8,6 +8,7 @@ import numpy as np
 from tightrope.audit.experiment import Audit
 from tightrope.audit.generators import FEATURES, Generator, SyntheticTask
 from tightrope.certificates import Certificate
+from tightrope.rollouts import Rollout
 
 __all__ = ["TaskEnvironment", "certificates_in_training"]
 
@@ -55,6 +56,7 @@ def certificates_in_training(
     callback = CertifyCallback(
         make,
         every=_STEPS,
+        rollout=Rollout(workers=1),
         preset_values=audit.preset_values,
         **{**options, "candidates": 1, "seed": seed},
     )

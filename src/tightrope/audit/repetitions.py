@@ -160,7 +160,7 @@ def _compared(tasks: Sequence[SyntheticTask], audit: Audit) -> Callable[[int], I
     """A repetition: of comparisons, each looked at until it is decided, the best for A."""
     from tightrope.audit.coverage import checks_of_comparison
     from tightrope.audit.ground_truth import interval_verdict
-    from tightrope.comparison import compare
+    from tightrope.comparison.compare import compare
 
     most = _PAIRS if audit.episodes == "auto" else audit.episodes
     shared = {"gamma": 1.0, "delta": audit.delta, "delta_prime": audit.delta_prime}
@@ -198,8 +198,8 @@ def _new(task: SyntheticTask, audit: Audit, name: str) -> "Episodes":
 
 def _return_range(tasks: Sequence[SyntheticTask]) -> Any:
     """Where no return of either can be outside; off if there is no such range."""
-    floors = [task.options.get("return_floor") for task in tasks]
-    return "off" if None in floors else (min(floors), -min(floors))
+    floors = [task.options.get("return_floor", 0.0) for task in tasks]
+    return (min(floors), -min(floors)) if all(floors) else "off"
 
 
 def _seed(audit: Audit, number: int, candidate: int) -> int:

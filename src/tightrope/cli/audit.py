@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 import tyro
 from tyro.conf import Positional
 
-from tightrope.cli.subject import subject_of
 from tightrope.audit.experiment import Audit as Repeated
+from tightrope.cli.subject import subject_of
 
 __all__ = ["Audit"]
 
@@ -44,6 +44,8 @@ class Audit:
 
     def run(self) -> int:
         """Repeat, count, print."""
+        from tightrope.imports import needed
+
         needed("pandas", "an audit", "studies")
         from tightrope.audit.auditing import run_audit
 
@@ -54,7 +56,11 @@ class Audit:
             subject,
             env or None,
             self.audit,
-            Path(str(self.out).replace("SUBJECT", "demo" if self.demo else _stem(subject))),
+            Path(
+                str(self.out).replace(
+                    "SUBJECT", "demo" if self.demo else Path(subject).stem.replace(":", "-against-")
+                )
+            ),
             engine=self.engine,
             workers=None if self.workers == "auto" else self.workers,
             address=self.address or None,
