@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from command import run
 from inline import Inline
+from tightrope.studies.audit import run as audits
 
 from tightrope.certificates import issue
-from tightrope.studies.audit import run as audits
 
 FEW = (
     *("--repetitions", 2, "--episodes", 12, "--pilot-episodes", 2, "--truth-episodes", 200),
