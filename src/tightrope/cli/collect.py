@@ -53,7 +53,7 @@ class Collect:
                 f"expected a name ending in .safetensors with `keep_partial`, found {self.out}: "
                 "other formats cannot mark episodes as partial"
             )
-        subject = policy_source(self.policy, self.env or None)
+        subject = policy_source(self.policy, self.env or None, self.rollout.env_kwargs)
         seed = resolve_seed(self.seed)
         try:
             episodes = collect(

@@ -1,17 +1,12 @@
-"""Episodes under a monitor: the same as collected ones, wrapped or watched, shown line by line."""
-
-import io
-import warnings
+"""Episodes under a monitor: the same as collected ones, wrapped or watched; a line for each."""
 
 import gymnasium as gym
 import numpy as np
 import pytest
 from command import run
-from rich.console import Console
-from tightrope.monitors import Monitor, MonitorWrapper, watch
-from tightrope.monitors.screen import Screen, trace
-from tightrope.monitors.watching import summary
 
+from tightrope.deploy import Monitor, MonitorWrapper
+from tightrope.deploy.watch import summary, watch
 from tightrope.errors import InputError
 from tightrope.policies import load_mlp
 from tightrope.rollouts import collect
@@ -43,15 +38,17 @@ def test_watched_episodes_are_those_that_would_be_collected(pendulum, monitor):
             assert one.thresholds[t] == status.threshold
         assert one.since == status.since
         assert one.steps == 200
-    assert repr(found[0]).startswith(f"Watched(seed {found[0].seed}, 200 steps, ")
+    assert repr(found[0]).startswith(
+        f"MonitoredEpisode(episode with seed {found[0].seed}: 200 steps, "
+    )
 
 
 def test_an_environment_that_pays_less_is_noticed(pendulum, monitor):
     found = watch(monitor, pendulum / "policy.safetensors", taxed, episodes=3, seed=2)
     assert all(one.since is not None and one.largest > 1 for one in found)
-    said = summary(monitor, found)
-    assert said.startswith("3 of 3 episodes raised an alarm, the first after ")
-    assert "at most" in said
+    text = summary(monitor, found)
+    assert text.startswith("3 of 3 episodes raised an alarm, the first after ")
+    assert "at most" in text
 
 
 def test_a_wrapped_environment_is_the_environment_with_a_status(pendulum, monitor):
@@ -86,29 +83,6 @@ def test_another_policy_is_watched_with_a_warning(pendulum, monitor):
         watch(monitor, pendulum / "other.safetensors", episodes=1, seed=0)
 
 
-def test_the_trace_is_full_at_the_threshold():
-    values = np.array([0.0, 0.25, -0.5, 1.0, 1.001, 0.1])
-    assert trace(values, np.ones(6), width=6) == "▁▂▄█!▁"
-    assert trace(values, np.ones(6), width=2) == "▄!"  # the largest of each part
-    assert trace(2 * values, np.full(6, 2.0), width=6) == "▁▂▄█!▁"
-
-
-@pytest.mark.parametrize("terminal", [True, False])
-def test_a_terminal_gets_a_moving_line_and_others_plain_ones(pendulum, monitor, terminal):
-    out = io.StringIO()
-    console = Console(file=out, force_terminal=terminal, width=200)
-    with Screen(console, every=50) as screen, warnings.catch_warnings():
-        warnings.simplefilter("error")
-        watch(monitor, pendulum / "policy.safetensors", episodes=2, seed=11, show=screen)
-    said = out.getvalue()
-    assert ("\x1b[" in said) is terminal
-    assert said.count(": 200 steps, largest deviation") == 2
-    if not terminal:
-        assert [line.split(":")[0] for line in said.splitlines()[:4]] == [
-            f"  episode 1, step {step}" for step in (50, 100, 150)
-        ] + [said.splitlines()[3].split(":")[0]]
-
-
 # --- the command --------------------------------------------------------------------------------
 
 
@@ -116,15 +90,11 @@ def test_the_command_shows_episodes_and_a_summary(pendulum, capsys, tmp_path):
     code, out, said = run(
         capsys,
         *("monitor", pendulum / "certificate", "--policy", pendulum / "policy.safetensors"),
-        *("--episodes", 2, "--seed", 11, "--every", 100, "--save", tmp_path / "m.safetensors"),
+        *("--episodes", 2, "--seed", 11, "--save", tmp_path / "m.safetensors"),
     )
     assert (code, said) == (0, [])
     lines = out.splitlines()
-    assert [line.split(":")[0] for line in lines if "step 100:" in line] == [
-        "  episode 1, step 100",
-        "  episode 2, step 100",
-    ]
-    assert sum(": 200 steps, largest deviation " in line for line in lines) == 2
+    assert sum(": 200 steps, largest departure " in line for line in lines) == 2
     assert "of 2 episodes raised an alarm" in lines[-2]
     assert lines[-1] == f"written: {tmp_path / 'm.safetensors'}"
     assert Monitor(tmp_path / "m.safetensors").features == 3
@@ -136,7 +106,6 @@ def test_the_command_shows_episodes_and_a_summary(pendulum, capsys, tmp_path):
         (["--env", "CartPole-v1"], "expected an environment with 3 numbers in an observation"),
         (["--env", "Pendulun-v1"], "did you mean Pendulum-v1"),
         (["--episodes", "0"], "--episodes must be a whole number of at least 1, found 0"),
-        (["--every", "0"], "--every must be at least 1, found 0"),
         (["--save", "monitor.npz"], "expected a name ending in .safetensors, found 'monitor.npz'"),
         (["--no-normalize", "--normalize", "a.npz"], "expected --normalize or --no-normalize"),
     ],

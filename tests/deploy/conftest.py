@@ -3,10 +3,9 @@
 from pathlib import Path
 
 import pytest
-from recordings import short_fits
+from recordings import short
 
-from tightrope.certificates import certify
-from tightrope.certificates.folder import write
+from tightrope.certificates.certify import certify
 from tightrope.policies import save_mlp
 from tightrope.rollouts import collect
 
@@ -19,7 +18,6 @@ def pendulum(small_policy, tmp_path_factory):
         policy = small_policy(3, 1, seed=seed, bound=2.0)
         save_mlp(policy, folder / f"{name}.safetensors", environment="Pendulum-v1")
     episodes = collect(folder / "policy.safetensors", "Pendulum-v1", 14, 5, workers=1)
-    with short_fits():
-        certificate = certify(episodes, pilot_episodes=3, gamma=0.97, seed=0)
-    write(certificate, folder / "certificate")
+    made = certify(episodes, preset_values=short(), gamma=0.97, fit_episodes=4, seed=0)
+    made.save(folder / "certificate")
     return Path(folder)
