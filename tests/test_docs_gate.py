@@ -45,7 +45,7 @@ def test_every_step_is_an_action_or_a_command_and_the_certificate_is_kept(steps)
 
 
 def test_the_page_names_every_condition():
-    from tightrope.certificates.gate import Conditions
+    from tightrope.deploy.check import Conditions
 
     text = PAGE.read_text("utf-8")
     for name in Conditions.__dataclass_fields__:
