@@ -61,7 +61,8 @@ def test_the_tutorial_on_logs_runs(tmp_path, monkeypatch, capsys):
 def test_the_tutorial_on_the_paper_runs(tmp_path, monkeypatch, capsys):
     names = run("tutorial-paper", tmp_path, monkeypatch)
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines[:4]] == ["nonrec-noninf", "nonrec-inf", "rec-2", "rec-6"]
+    schemes = [line.split()[0] for line in lines[:4]]
+    assert schemes == ["nonrec-noninf", "nonrec-inf", "rec-2", "rec-6"]
     assert names["study"].name == "paper"
 
 
