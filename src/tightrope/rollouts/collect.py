@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
@@ -50,7 +50,7 @@ class Rollout:
     """Allow loading files that execute code."""
     sample: bool = False
     """Draw actions from the policy's distribution instead of taking its mode."""
-    env_kwargs: tuple[str, ...] | Mapping[str, Any] = ()
+    env_kwargs: Annotated[tuple[str, ...] | Mapping[str, Any], "NAME=VALUE"] = ()
     """Arguments of the environment, for gymnasium.make, such as use_contact_forces=true."""
 
     @property
