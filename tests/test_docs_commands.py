@@ -14,12 +14,9 @@ SCRIPT = runpy.run_path(str(DOCS / "tools" / "commands.py"))
 ANYWHERE = {"--help", "--help-all", "--quiet", "--version"}
 VERBS = {verb for group in COMMANDS.values() for verb in group}
 # Of other programs, named on a page.
-OTHERS = {
-    "docs/tightness.md": {"--markdown"},
-    "docs/faults.md": {"--kills", "--per-run", "--disks"},
-    "benchmarks/tightness.md": {"--markdown"},
-    "benchmarks/faults.md": {"--kills", "--per-run", "--disks"},
-}
+OTHERS = dict.fromkeys(
+    ("docs/pitfalls.md", "docs/tutorial-log.md", "docs/formats.md"), {"--frozen", "--evaluation"}
+)
 
 
 def name(page):
