@@ -25,7 +25,7 @@ from tightrope.rollouts import (
 
 if TYPE_CHECKING:
     from tightrope.posteriors import Preset, Scaling
-    from tightrope.rollouts.logs import Given
+    from tightrope.rollouts import Columns
 
 __all__ = ["certify", "issue", "open_source", "roll_out"]
 
@@ -37,7 +37,7 @@ def certify(
     /,
     env: Any = None,
     *,
-    columns: "Given" = None,
+    columns: "Columns" = None,
     rollout: Rollout | None = None,
     properties: Mapping[str, Any] | None = None,
     progress: bool = False,
@@ -92,7 +92,7 @@ def certify(
 
 
 def open_source(
-    source: Any, env: Any, rollout: Rollout, columns: "Given" = None
+    source: Any, env: Any, rollout: Rollout, columns: "Columns" = None
 ) -> Episodes | PolicySource:
     """Recorded episodes, or the policy to roll out and its environment.
 
