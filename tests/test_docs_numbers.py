@@ -31,7 +31,7 @@ NUMBERS = {
     },
     "milliseconds of an update of REDQ in bfloat16": {
         "docs/agents.md": r"REDQ, in bfloat16 \| (\d+) ms",
-        "benchmarks/README.md": r"two of them\), .*?: the default here \| [\d.]+ \| [\d.]+ \| (\d+)",
+        "benchmarks/README.md": r"two of them\), .*?the default here \| [\d.]+ \| [\d.]+ \| (\d+)",
     },
     "violations on correlated steps": {
         "docs/pitfalls.md": r"at least (\d+ of \d+) repetitions",
