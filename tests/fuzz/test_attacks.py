@@ -14,7 +14,7 @@ import pytest
 import torch
 from tables import write_lerobot
 
-from tightrope.environments import recipe
+from tightrope.environments import make_env
 from tightrope.errors import InputError
 from tightrope.policies import check_fit, load_policy
 from tightrope.policies.statistics import read_statistics
@@ -46,7 +46,7 @@ def arrays():
 
 
 def pendulum():
-    return recipe("Pendulum-v1").make()
+    return make_env("Pendulum-v1")
 
 
 def acting(path, **given):

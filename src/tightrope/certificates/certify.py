@@ -49,7 +49,7 @@ def certify(
     Args:
         source: episodes, a log (path, Minari id, dictionary of arrays, data frame), or a policy
             (path or object) to roll out in `env`.
-        env: id, recipe, object or factory of the environment of a policy.
+        env: id, `file.py:function`, object or function that returns the environment of a policy.
         columns: which column of a table, frame or LeRobot dataset is what, such as
             ``"obs=joint_*,reward=r,episode=run"`` or a dictionary.
         rollout: how a policy is rolled out.
@@ -110,7 +110,7 @@ def open_source(
         return load_episodes(source, columns)
     if columns:
         raise InputError("expected no `columns` for a policy: they are for recorded episodes")
-    return policy_source(source, env)
+    return policy_source(source, env, rollout.env_kwargs)
 
 
 def roll_out(

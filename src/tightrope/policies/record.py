@@ -40,7 +40,7 @@ class TrainingRecord:
 
     Attributes:
         agent: what trained it: ``redq``, ``sac`` or ``ppo``.
-        environment: the environment's recipe as JSON.
+        environment: the record of the environment.
         steps: environment steps of the training.
         episodes: finished training episodes behind the return range.
         gamma: discount factor of these returns.
@@ -100,7 +100,7 @@ class TrainingRecord:
         """Why the record's range is not for such returns, in words; None if it is.
 
         Args:
-            environment: the recipe, as JSON, that the policy will be rolled out in.
+            environment: the record of the environment that the policy will be rolled out in.
             gamma: discount factor of the returns to predict.
         """
         if environment != self.environment:

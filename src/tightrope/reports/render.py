@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tightrope.certificates.text import printable
+from tightrope.errors import printable
 from tightrope.files import replace_atomically
 
 if TYPE_CHECKING:

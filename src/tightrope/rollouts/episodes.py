@@ -54,7 +54,7 @@ class Episodes:
         final_observations: (episodes, features) float32 or None.
         success: (episodes,) bool or None: whether info["success"] was ever true.
         properties: (episodes,) float64 each, by name: numbers of the user's own.
-        subject: JSON-like record of the policy, the environment recipe and the versions.
+        subject: JSON-like record of the policy, the environment and the versions.
 
     Raises:
         InputError: shapes disagree, a number is not finite, or an episode has no end.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tightrope.environments import Recipe, recipe, recorded_environment
+from tightrope.environments import EnvInfo, EnvKwargs, recorded_environment
 from tightrope.errors import InputError
 from tightrope.files import refuse_to_overwrite, sha256, tensors_format
 from tightrope.policies import (
@@ -72,7 +72,7 @@ class PolicySource:
     """
 
     policy: Any
-    environment: Recipe
+    environment: EnvInfo
     record: TrainingRecord | None
 
     def training(self) -> dict[str, Any]:
@@ -82,8 +82,10 @@ class PolicySource:
         return {"training": {"record": sha256(Path(self.policy).parent / RECORD_FILE)}}
 
 
-def policy_source(source: Any, env: Any = None) -> PolicySource:
+def policy_source(source: Any, env: Any = None, env_kwargs: EnvKwargs = None) -> PolicySource:
     """The policy that `source` names, in the environment `env` or that of its training record.
+
+    Arguments of the environment in `env_kwargs` are added to those on record.
 
     Raises:
         InputError: there is no such policy, neither names an environment, the record is damaged or
@@ -95,12 +97,13 @@ def policy_source(source: Any, env: Any = None) -> PolicySource:
         found = find_record(source)
     policy, record = (source, None) if found is None else found
     if env is not None:
-        return PolicySource(policy, recipe(env), record)
+        return PolicySource(policy, EnvInfo.of(env, env_kwargs), record)
     if record is None:
         raise InputError(
             f"expected `env`, an environment to roll out {_named(source)} in, found none"
         )
-    return PolicySource(policy, recorded_environment(record.environment), record)
+    recorded = recorded_environment(record.environment)
+    return PolicySource(policy, EnvInfo.of(recorded, env_kwargs), record)
 
 
 def is_recording(source: Any) -> bool:
