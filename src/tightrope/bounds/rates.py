@@ -95,8 +95,8 @@ def rate_difference_lower(
     _require_counts(first, n_first, second, n_second)
     budget = float(failure_probability("delta", delta))
     if _many(n_first, n_second):
-        low = clopper_pearson_lower(first, n=n_first, delta=budget / 2)
-        return float(low) - float(clopper_pearson_upper(second, n=n_second, delta=budget / 2))
+        below = float(clopper_pearson_lower(first, n=n_first, delta=budget / 2))
+        return below - float(clopper_pearson_upper(second, n=n_second, delta=budget / 2))
     low = -1.0
     while low < 1.0:  # a step, whose largest difference is the hardest to exclude
         high = min(1.0, round((math.floor(low / _STEP + 0.5) + 1) * _STEP, 9))
