@@ -287,12 +287,13 @@ def _table(path: Path, rows: Rows, given: dict[str, tuple[str, ...]], notes: tup
     for name, part in made.parts():
         known = made.keys[part]
         if len(np.unique(known[known >= 0])) < len(known[known >= 0]):
-            label = chosen["seed" if seeds is not None else "episode"][0]
+            role = "episode" if seeds is None else "seed"
             raise InputError(
-                f"expected each episode once, found a number twice in column {label!r} of "
+                f"expected each episode once, found a number twice in column "
+                f"{chosen[role][0]!r} of "
                 f"{str(path)!r}{f' ({name})' if name else ''}: name what tells them apart, such as "
-                f"`columns` task=COLUMN, or leave it out with {'episode' if seeds is None else 'seed'}="
-            )  # fmt: skip
+                f"`columns` task=COLUMN, or leave it out with {role}="
+            )
     return made
 
 
