@@ -140,7 +140,7 @@ def _breaks(c: Certificate, s: Statement) -> str:
     if s.kind == "mean-risk":
         return (
             "Returns outside the range count as its ends "
-            f"({100 * c.clipped_share:.3g} % of the calibration returns)."
+            f"({100 * (c.clipped_share or 0.0):.3g} % of the calibration returns)."
         )
     if s.kind == "failure":
         return "The event is counted as recorded; what was not recorded is not covered."
