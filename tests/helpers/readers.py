@@ -280,8 +280,9 @@ def _make_lerobot(version):
 def _make_minari(folder):
     import os
 
+    from tables import write_minari
+
     from tightrope.rollouts import Episode, join
-    from tightrope.rollouts.logs import export_minari
 
     rng = np.random.default_rng(0)
     episodes = [
@@ -297,7 +298,7 @@ def _make_minari(folder):
         for index in range(5)
     ]
     os.environ["MINARI_DATASETS_PATH"] = str(folder)
-    export_minari(join(episodes), "walk-v0")
+    write_minari("walk-v0", join(episodes))
     return folder / "walk-v0"
 
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tables import write_minari
 
 from tightrope.environments import EnvInfo
 from tightrope.errors import InputError
 from tightrope.rollouts import (
     Episode,
     check_destination,
-    export_minari,
     is_recording,
     join,
     load_episodes,
@@ -242,7 +242,7 @@ def test_what_is_written_is_read_by_the_suffix(suffix, tmp_path):
 def test_a_minari_dataset_is_read_by_id_and_folder(tmp_path, monkeypatch):
     pytest.importorskip("minari")
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
-    export_minari(episodes(3), "walks/mine-v0")
+    write_minari("walks/mine-v0", episodes(3))
     for source in ("walks/mine-v0", tmp_path / "walks" / "mine-v0"):
         assert load_episodes(source).lengths.tolist() == [1, 2, 3]
 

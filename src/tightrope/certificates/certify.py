@@ -27,7 +27,7 @@ from tightrope.rollouts.results_table import Evaluation, is_results, read_result
 if TYPE_CHECKING:
     from tightrope.certificates.fitting import FittedPredictor
     from tightrope.posteriors import Preset, Scaling
-    from tightrope.rollouts.logs import Given
+    from tightrope.rollouts import Columns
 
 __all__ = ["certify", "issue", "open_source", "roll_out"]
 
@@ -39,7 +39,7 @@ def certify(
     /,
     env: Any = None,
     *,
-    columns: "Given" = None,
+    columns: "Columns" = None,
     frozen: bool = False,
     evaluation: Evaluation = "last",
     rollout: Rollout | None = None,
@@ -101,7 +101,7 @@ def open_source(
     source: Any,
     env: Any,
     rollout: Rollout,
-    columns: "Given" = None,
+    columns: "Columns" = None,
     *,
     frozen: bool = False,
     evaluation: Evaluation = "last",

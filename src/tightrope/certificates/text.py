@@ -139,6 +139,9 @@ def outcome_sentence(record: "Record") -> str:
     ]  # fmt: skip
     events = {s.target: s for s in record.statements if s.kind == "failure" and not s.vacuous}
     parts = []
+    tasks = record.subject.get("table", {}).get("tasks", ())
+    if len(tasks) > 1:
+        return f"Certified for each of {len(tasks)} tasks, all of them at once."
     if returns:
         s = returns[0]
         parts.append(
@@ -151,7 +154,8 @@ def outcome_sentence(record: "Record") -> str:
         ("early-termination", "at most {} terminate early"),
     ):
         if target in events:
-            parts.append(words.format(limit_text(events[target])))
+            who = words if parts else words.replace("of them", "of new episodes")
+            parts.append(who.format(limit_text(events[target])))
             break
     return _capital(", and ".join(parts)) + "." if parts else ""
 

@@ -76,7 +76,7 @@ def facts(c: Certificate) -> list[tuple[str, str]]:
     """Who and what was certified, and from how much."""
     policy = c.subject.get("policy", {})
     what, where = subject_names(c)
-    kind = "policy" if policy else "log"
+    kind = "policy" if policy else "table" if c.fitted is None else "log"
     found = [(kind, what or "unnamed"), ("environment", where or "unnamed")]
     found += [
         (name, str(policy[key]))
@@ -89,7 +89,7 @@ def facts(c: Certificate) -> list[tuple[str, str]]:
 def command(c: Certificate) -> str:
     """The command that would issue such a certificate from the same source."""
     policy = c.subject.get("policy")
-    words = ["tightrope", "certify", "POLICY" if policy else "LOG"]
+    words = ["tightrope", "certify", "POLICY" if policy else "TABLE" if c.fitted is None else "LOG"]
     if policy:
         words += ["--env", subject_names(c)[1] or "ID"]
         words += ["--sample"] if policy.get("actions") == "sampled" else []

@@ -179,11 +179,6 @@ class Episodes:
                 parts.append(f"{entry.name}={value.dtype}{list(value.shape)}")
         return f"Episodes({len(self)} episodes, {len(self.rewards)} steps: {', '.join(parts)})"
 
-    def _repr_html_(self) -> str:
-        from tightrope.rollouts.notebook import episodes_html
-
-        return episodes_html(self)
-
     @property
     def lengths(self) -> NDArray[np.int64]:
         """Steps of each episode."""

@@ -1,4 +1,9 @@
-"""Episodes and policies by whatever name a user gives them."""
+"""Episodes and policies by whatever name a user gives them, and our own file of episodes.
+
+Our file is .safetensors, arrays and a JSON header, nothing that executes; layout in
+docs/formats.md. Files are written whole or not at all, never overwritten, and mapped into memory on
+load.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +12,14 @@ from typing import Any
 
 from tightrope.environments import EnvInfo, EnvKwargs, recorded_environment
 from tightrope.errors import InputError
-from tightrope.files import refuse_to_overwrite, sha256, tensors_format
+from tightrope.files import (
+    load_tensors,
+    refuse_to_overwrite,
+    save_tensors,
+    sha256,
+    tensors_format,
+)
+from tightrope.imports import needed
 from tightrope.policies import (
     POLICY_FORMAT,
     RECORD_FILE,
@@ -15,50 +27,92 @@ from tightrope.policies import (
     find_record,
     policy_file,
 )
+from tightrope.rollouts.arrays import NAMES, export_arrays, import_arrays
+from tightrope.rollouts.columns import Columns
 from tightrope.rollouts.episodes import Episode, Episodes, join
-from tightrope.rollouts.logs import (
-    NAMES,
-    TABLES,
-    Given,
-    export_arrays,
-    import_arrays,
-    import_frame,
-    import_lerobot,
-    import_minari,
-    import_table,
-    is_frame,
-    is_lerobot,
-    is_minari_id,
-    require_hdf5,
-)
-from tightrope.rollouts.storage import FORMAT, load, save
+from tightrope.rollouts.lerobot import import_lerobot, is_lerobot
+from tightrope.rollouts.minari import import_minari, is_minari_id
+from tightrope.rollouts.tables import is_frame, read_frame, read_table
 
 __all__ = [
+    "FORMAT",
+    "RECORDINGS",
     "PolicySource",
     "check_destination",
     "is_recording",
+    "load",
     "load_episodes",
     "policy_source",
+    "save",
     "write_episodes",
 ]
 
-_ARRAYS = (".npz", ".hdf5", ".h5")
-_LABELS = {"episode", "episode_index"}  # in a dictionary of columns, not in one of D4RL's arrays
-_PROGRAMS = (".zip", ".safetensors", ".pt", ".ts", ".pt2", ".onnx")  # as load_policy knows them
-_RECORDINGS = (
-    "recorded episodes (.safetensors, .npz, .hdf5, .csv, .tsv, .parquet, .feather, the folder of a "
+FORMAT = "tightrope.episodes/1"
+_REQUIRED = ("observations", "rewards", "offsets", "terminated", "truncated", "seeds")
+_OPTIONAL = ("actions", "final_observations", "success")
+_PROPERTY = "property."  # before the name of a property
+
+
+def save(episodes: Episodes, path: str | Path) -> None:
+    """Write episodes to a new .safetensors file.
+
+    Raises:
+        InputError: the file exists or cannot be written.
+    """
+    arrays = {name: getattr(episodes, name) for name in (*_REQUIRED, *_OPTIONAL)}
+    present = {name: array for name, array in arrays.items() if array is not None}
+    present |= {f"{_PROPERTY}{name}": values for name, values in episodes.properties.items()}
+    save_tensors(Path(path), present, {"format": FORMAT, "subject": episodes.subject})
+
+
+def load(path: str | Path) -> Episodes:
+    """Map the episodes of a file written by :func:`save` into memory.
+
+    Raises:
+        InputError: there is no such file, or it is damaged or of another kind.
+    """
+    path = Path(path)
+    arrays, header = load_tensors(path, FORMAT, mapped=True)
+    for name in _REQUIRED:
+        if name not in arrays:
+            raise InputError(f"{str(path)!r} is damaged: expected {name}, found none")
+    properties = {
+        name.removeprefix(_PROPERTY): arrays.pop(name)
+        for name in sorted(arrays)
+        if name.startswith(_PROPERTY)
+    }
+    unknown = sorted(set(arrays) - {*_REQUIRED, *_OPTIONAL})
+    if unknown:
+        raise InputError(f"{str(path)!r} is damaged: found an unknown array {unknown[0]!r}")
+    if not isinstance(header.get("subject"), dict):
+        raise InputError(f"{str(path)!r} is damaged: expected a subject, found none")
+    try:
+        return Episodes(**arrays, properties=properties, subject=header["subject"])
+    except InputError as error:
+        raise InputError(f"{str(path)!r} is damaged: {error}") from None
+
+
+# --- formats -------------------------------------------------------------------------------------
+
+# What reads a file, by its suffix; tables take `columns` as well.
+_READERS: dict[str, Callable[[Path], Episodes]] = {
+    ".safetensors": load,
+    ".npz": import_arrays,
+    ".hdf5": import_arrays,
+    ".h5": import_arrays,
+}
+_TABLES = (".csv", ".tsv", ".parquet", ".feather")
+RECORDINGS = (
+    f"recorded episodes ({', '.join([*_READERS][:3])}, {', '.join(_TABLES)}, the folder of a "
     "LeRobot dataset, or the id or folder of a Minari dataset)"
 )
 _POLICIES = (
     "a Stable-Baselines3 .zip, a .safetensors, .pt, .pt2 or .onnx policy, a folder that tightrope "
     "train wrote, file.py:name or package.module:name"
 )
-_NAMES = "the arrays observations, rewards, terminals and timeouts"
-_PICKLE = (
-    f"unpickling executes code, so load it yourself and pass {_NAMES} to tightrope.certify as a "
-    "dictionary, or write them as an .npz"
-)
-_REMEDIES = dict.fromkeys((".pkl", ".pickle"), _PICKLE)
+_LABELS = {"episode", "episode_index"}  # in a dictionary of columns, not in one of D4RL's arrays
+_PROGRAMS = (".zip", ".safetensors", ".pt", ".ts", ".pt2", ".onnx")  # as load_policy knows them
+_PICKLES = (".pkl", ".pickle")
 
 
 @dataclass(frozen=True)
@@ -115,12 +169,12 @@ def is_recording(source: Any) -> bool:
         return tensors_format(path) != POLICY_FORMAT
     if path.is_dir():  # a dataset of LeRobot or Minari, or what training wrote
         return policy_file(path) is None and not (path / RECORD_FILE).is_file()
-    if path.suffix in (*_ARRAYS, *TABLES):
+    if path.suffix in (*_READERS, *_TABLES):
         return True
     return not path.exists() and is_minari_id(str(source))
 
 
-def load_episodes(source: Any, columns: Given = None) -> Episodes:
+def load_episodes(source: Any, columns: Columns = None) -> Episodes:
     """Recorded episodes, whatever they are in.
 
     Args:
@@ -129,16 +183,22 @@ def load_episodes(source: Any, columns: Given = None) -> Episodes:
             dataset (id or folder); a dictionary of arrays with the D4RL names, or of columns; a
             data frame; a list of `Episode`; or `Episodes`, which are returned as they are.
         columns: which column of a table, frame, dictionary or LeRobot dataset is what
-            (:func:`tightrope.rollouts.import_frame` has the rule).
+            (:func:`tightrope.rollouts.tables.read_frame` has the rule).
 
     Raises:
         InputError: there is no such recording, it is damaged, or it has no columns to name.
     """
-    if isinstance(source, Mapping) and not columns and not _has_rows(source):
-        return import_arrays(source)
-    by_columns = _by_columns(source)
-    if by_columns is not None:
-        return by_columns(source, columns)
+    if is_frame(source):
+        return read_frame(source, columns)
+    if isinstance(source, Mapping):
+        of_rows = columns or (_LABELS & set(source) and not set(NAMES) <= set(source))
+        return read_frame(source, columns) if of_rows else import_arrays(source)
+    path = Path(source) if isinstance(source, str | Path) else None
+    if path is not None and is_recording(source):
+        if path.suffix in _TABLES and not path.is_dir():
+            return read_table(path, columns)
+        if is_lerobot(path):
+            return import_lerobot(path, columns)
     if columns:
         raise InputError(
             "expected no `columns` but for a table, a data frame, a dictionary or a LeRobot "
@@ -148,35 +208,16 @@ def load_episodes(source: Any, columns: Given = None) -> Episodes:
         return source
     if _is_list(source):
         return join(source)
-    if not isinstance(source, str | Path):
+    if path is None:
         raise InputError(
-            f"expected {_RECORDINGS}, a dictionary of arrays, a data frame or a list of episodes, "
+            f"expected {RECORDINGS}, a dictionary of arrays, a data frame or a list of episodes, "
             f"found {type(source).__name__}"
         )
-    path = Path(source)
-    if path.suffix == ".safetensors":
-        return load(path)
-    if path.suffix in _ARRAYS:
-        return import_arrays(path)
+    if path.suffix in _READERS:
+        return _READERS[path.suffix](path)
     if is_recording(source):
         return import_minari(source)
-    raise _refusal(_RECORDINGS, source)
-
-
-def _by_columns(source: Any) -> Callable[[Any, Given], Episodes] | None:
-    """What reads a source that has columns."""
-    if isinstance(source, Mapping) or is_frame(source):
-        return import_frame
-    if not isinstance(source, str | Path) or not is_recording(source):
-        return None
-    if Path(source).suffix in TABLES and not Path(source).is_dir():
-        return import_table
-    return import_lerobot if is_lerobot(Path(source)) else None
-
-
-def _has_rows(source: Mapping[str, Any]) -> bool:
-    """Whether a dictionary has columns of a table rather than the arrays of D4RL."""
-    return bool(_LABELS & set(source)) and not set(NAMES) <= set(source)
+    raise _refusal(RECORDINGS, path)
 
 
 def _named(source: Any) -> str:
@@ -202,31 +243,35 @@ def _require_policy(source: str | Path) -> None:
             raise InputError(
                 f"expected a policy, found {str(source)!r}, a name of recorded episodes"
             )
-        pickled = path.suffix in _REMEDIES
-        raise _refusal(f"{'a policy' if pickled else _POLICIES} or {_RECORDINGS}", source)
+        policies = "a policy" if path.suffix in _PICKLES else _POLICIES
+        raise _refusal(f"{policies} or {RECORDINGS}", path)
     if not path.is_file():
         raise InputError(f"expected a policy, found nothing at {str(path)!r}: check the path")
     if path.suffix == ".safetensors" and tensors_format(path) == FORMAT:
         raise InputError(f"expected a policy, found recorded episodes in {str(source)!r}")
 
 
-def _refusal(expected: str, source: str | Path) -> InputError:
-    path = Path(source)
+def _refusal(expected: str, path: Path) -> InputError:
     if not path.exists():
-        return InputError(f"expected {expected}, found nothing at {str(source)!r}: check the path")
-    remedy = f": {_REMEDIES[path.suffix]}" if path.suffix in _REMEDIES else ""
-    return InputError(f"expected {expected}, found {str(source)!r}{remedy}")
+        return InputError(f"expected {expected}, found nothing at {str(path)!r}: check the path")
+    remedy = (
+        ": unpickling executes code, so load it yourself and pass the arrays "
+        f"{', '.join(NAMES)} to tightrope.certify as a dictionary, or write them as an .npz"
+    )
+    return InputError(
+        f"expected {expected}, found {str(path)!r}{remedy if path.suffix in _PICKLES else ''}"
+    )
 
 
 def check_destination(path: str | Path) -> None:
     """Raise InputError unless `path` is a new file name with the suffix of a known format."""
-    if Path(path).suffix not in (".safetensors", *_ARRAYS):
+    if Path(path).suffix not in _READERS:
         raise InputError(
             f"expected a name ending in .safetensors, .npz or .hdf5, found {str(path)!r}"
         )
     refuse_to_overwrite(Path(path))
     if Path(path).suffix in (".hdf5", ".h5"):
-        require_hdf5()
+        needed("h5py", "an .hdf5 log")
 
 
 def write_episodes(episodes: Episodes, path: str | Path) -> None:
@@ -236,7 +281,4 @@ def write_episodes(episodes: Episodes, path: str | Path) -> None:
         InputError: the file exists, cannot be written, or the suffix is unknown.
     """
     check_destination(path)
-    if Path(path).suffix == ".safetensors":
-        save(episodes, path)
-    else:
-        export_arrays(episodes, path)
+    (save if Path(path).suffix == ".safetensors" else export_arrays)(episodes, path)

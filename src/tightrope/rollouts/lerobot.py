@@ -7,19 +7,15 @@ episodes in a file and lists them in .parquet files under `meta/episodes`.
 
 import json
 import re
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from tightrope.errors import InputError, one_line
 from tightrope.imports import needed
+from tightrope.rollouts.columns import Chosen, Columns, parse
 from tightrope.rollouts.episodes import Episodes
-from tightrope.rollouts.logs.arrow import parquet_batches, reading
-from tightrope.rollouts.logs.columns import Chosen, Given, parse
-from tightrope.rollouts.logs.tables import Batch, Table, episodes_of
+from tightrope.rollouts.tables import Table, episodes_of, parquet, reading, values_of
 
 __all__ = ["import_lerobot", "is_lerobot"]
 
@@ -43,7 +39,7 @@ def is_lerobot(folder: Path) -> bool:
     return (folder / _INFO).is_file()
 
 
-def import_lerobot(folder: str | Path, columns: Given = None) -> Episodes:
+def import_lerobot(folder: str | Path, columns: Columns = None) -> Episodes:
     """Episodes of a LeRobot dataset folder, version 2 or 3.
 
     An episode is terminated if `next.done` is true in its last frame, and otherwise truncated
@@ -52,16 +48,17 @@ def import_lerobot(folder: str | Path, columns: Given = None) -> Episodes:
 
     Args:
         folder: with `meta` and `data`; videos are not needed.
-        columns: which feature is what, as for :func:`import_frame`.
+        columns: which feature is what, as for :func:`read_frame`.
 
     Raises:
-        InputError: pyarrow is missing, there is no such dataset, it is damaged or incomplete, has
-            no rewards, or only images for observations.
+        InputError: pandas or pyarrow is missing, there is no such dataset, it is damaged or
+            incomplete, has no rewards, or only images for observations.
     """
     folder = Path(folder)
     if not is_lerobot(folder):
         raise InputError(f"expected a LeRobot dataset, found no {_INFO} in {str(folder)!r}")
-    needed("pyarrow", "a LeRobot dataset", "tables")
+    for package in ("pandas", "pyarrow"):
+        needed(package, "a LeRobot dataset", "tables")
     info = _info(folder)
     features = info["features"]
     version = str(info["codebase_version"])
@@ -71,16 +68,19 @@ def import_lerobot(folder: str | Path, columns: Given = None) -> Episodes:
     if "action" not in asked and "action" in features:
         asked["action"] = ("action",)
 
-    def read(chosen: Chosen) -> Iterator[Batch]:
-        names, start = tuple(dict.fromkeys((*chosen.names, _INDEX))), 0
-        found: Counter[int] = Counter()
-        for path in data.files:
-            for batch in parquet_batches(path, names, where, start):
-                yield batch
-                indices, counts = np.unique(batch[_INDEX], return_counts=True)
-                found.update(dict(zip(indices.tolist(), counts.tolist(), strict=True)))
-                start += len(batch[_INDEX])
-        _require_lengths(data.lengths, found, where)
+    def read(chosen: Chosen) -> Callable[[str], Any]:
+        import pandas as pd
+
+        names = tuple(dict.fromkeys((*chosen.names, _INDEX)))
+        frame = pd.concat([parquet(path, names) for path in data.files], ignore_index=True)
+        found = frame[_INDEX].value_counts().to_dict()
+        for index in sorted({*data.lengths, *found}):
+            if data.lengths.get(index, 0) != found.get(index, 0):
+                raise InputError(
+                    f"expected {data.lengths.get(index, 0)} frames of episode {index}, as listed "
+                    f"under meta, found {found.get(index, 0)} in {where}: {_DOWNLOAD}"
+                )
+        return values_of(frame, where)
 
     table = Table(
         name=folder.resolve().name,
@@ -176,11 +176,11 @@ def _packed(folder: Path, info: dict[str, Any]) -> _Data:
     lengths, files = {}, set((folder / "data").glob("*/*.parquet"))
     count = 0
     for path in lists:
-        for batch in parquet_batches(path, _LISTED, repr(str(path)), 0):
-            for entry in zip(*(batch[name].tolist() for name in _LISTED), strict=True):
-                index, lengths[index], chunk, file = entry
-                files.add(_place(folder, info, chunk_index=chunk, file_index=file))
-                count += 1
+        frame = parquet(path, _LISTED)
+        for entry in frame[list(_LISTED)].itertuples(index=False, name=None):
+            index, lengths[index], chunk, file = entry
+            files.add(_place(folder, info, chunk_index=chunk, file_index=file))
+            count += 1
     return _whole(folder, _Data(sorted(files), lengths), count, info)
 
 
@@ -197,15 +197,6 @@ def _whole(folder: Path, data: _Data, listed: int, info: dict[str, Any]) -> _Dat
     for path in data.files:
         _existing(path)
     return data
-
-
-def _require_lengths(listed: dict[int, int], found: Counter[int], where: str) -> None:
-    for index in sorted({*listed, *found}):
-        if listed.get(index, 0) != found[index]:
-            raise InputError(
-                f"expected {listed.get(index, 0)} frames of episode {index}, as listed under meta, "
-                f"found {found[index]} in {where}: {_DOWNLOAD}"
-            )
 
 
 def _existing(path: Path) -> Path:

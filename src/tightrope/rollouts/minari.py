@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from tightrope.errors import InputError, one_line
 from tightrope.imports import needed
+from tightrope.rollouts.arrays import log_metadata, require_plain
 from tightrope.rollouts.episodes import Episode, Episodes, join
-from tightrope.rollouts.logs.hdf5 import require_plain
-from tightrope.rollouts.logs.shared import subject_of
 
-__all__ = ["export_minari", "import_minari", "is_minari_id"]
+__all__ = ["import_minari", "is_minari_id"]
 
 
 def is_minari_id(name: str) -> bool:
@@ -53,56 +52,7 @@ def import_minari(dataset: str | Path) -> Episodes:
     if episodes and not (episodes[-1].terminated or episodes[-1].truncated):
         warnings.warn(f"dropped the last episode of {dataset}: it has no end", stacklevel=2)
         episodes = episodes[:-1]
-    return join(episodes, subject_of(name, environment))
-
-
-def export_minari(episodes: Episodes, dataset_id: str) -> None:
-    """Write a new Minari dataset of that id into the local database.
-
-    Raises:
-        InputError: Minari is missing, the id exists or is malformed, or the episodes lack
-            actions or final observations, which Minari needs.
-    """
-    minari = _minari()
-    from minari.data_collector import EpisodeBuffer
-
-    if episodes.actions is None or episodes.final_observations is None:
-        raise InputError("expected episodes with actions and final observations for Minari")
-    if not is_minari_id(dataset_id):
-        raise InputError(f"expected an id such as robot/walk-v0, found {dataset_id!r}")
-    if dataset_id in minari.list_local_datasets():
-        raise InputError(f"expected a new dataset id, found {dataset_id!r} already there")
-    buffers = []
-    for index, episode in enumerate(episodes):
-        flags = np.zeros((2, len(episode.rewards)), dtype=np.bool_)
-        flags[:, -1] = episode.terminated, episode.truncated
-        states = [*episode.observations, episode.final_observation]
-        buffers.append(
-            EpisodeBuffer(
-                id=index,
-                seed=episode.seed if episode.seed >= 0 else None,
-                observations=np.stack(states),
-                actions=episode.actions,
-                rewards=episode.rewards,
-                terminations=flags[0],
-                truncations=flags[1],
-            )
-        )
-    policy = episodes.subject.get("policy", {}).get("name")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Minari warns of every optional field left out
-            minari.create_dataset_from_buffers(
-                dataset_id,
-                buffers,
-                observation_space=_box(episodes.observations),
-                action_space=_box(episodes.actions),
-                algorithm_name=policy,
-            )
-    except Exception as error:
-        raise InputError(
-            f"cannot write the Minari dataset {dataset_id!r}: {one_line(error)}"
-        ) from None
+    return join(episodes, log_metadata(name, environment))
 
 
 def _folder(dataset: str | Path) -> Path:
@@ -161,19 +111,11 @@ def _from_minari(index: int, episode: Any, seed: Any) -> Episode:
 
 def _flat_space(value: Any) -> NDArray[np.float32]:
     """Observations (steps, features); dictionaries and tuples are laid side by side."""
-    if isinstance(value, Mapping):
-        return np.concatenate([_flat_space(part) for part in value.values()], axis=1)
-    if isinstance(value, tuple):
-        return np.concatenate([_flat_space(part) for part in value], axis=1)
+    if isinstance(value, Mapping | tuple):
+        parts = value.values() if isinstance(value, Mapping) else value
+        return np.concatenate([_flat_space(part) for part in parts], axis=1)
     array = np.asarray(value, dtype=np.float32)
     return array.reshape(len(array), -1)
-
-
-def _box(array: NDArray[Any]) -> Any:
-    import gymnasium as gym
-
-    low, high = (-np.inf, np.inf) if array.dtype.kind == "f" else (array.min(), array.max())
-    return gym.spaces.Box(low, high, array.shape[1:], dtype=array.dtype.type)
 
 
 def _minari() -> Any:

@@ -1,5 +1,6 @@
 """Flat D4RL-style arrays: .npz and .hdf5 files, or a mapping in memory."""
 
+import math
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,35 +12,38 @@ from numpy.typing import NDArray
 from tightrope.errors import InputError, one_line
 from tightrope.files import require_plausible, write_atomically
 from tightrope.imports import needed
-from tightrope.rollouts.episodes import Episode, Episodes, join
-from tightrope.rollouts.logs.hdf5 import require_plain
-from tightrope.rollouts.logs.shared import subject_of
+from tightrope.rollouts.episodes import Episodes
+from tightrope.versions import library_versions
 
-__all__ = ["NAMES", "export_arrays", "flags", "import_arrays", "numbers", "require_hdf5"]
+__all__ = [
+    "NAMES",
+    "export_arrays",
+    "flags",
+    "import_arrays",
+    "log_metadata",
+    "numbers",
+    "require_plain",
+]
 
 NAMES = ("observations", "rewards", "terminals", "timeouts")
 _OPTIONAL = ("actions", "next_observations")
 
 
-def import_arrays(source: str | Path | Mapping[str, Any], *, name: str | None = None) -> Episodes:
+def import_arrays(source: str | Path | Mapping[str, Any]) -> Episodes:
     """Episodes from flat D4RL-style arrays in an .npz or .hdf5 file, or in a mapping.
 
     Needs `observations`, `rewards`, `terminals` and `timeouts`; takes `actions` and
     `next_observations` along. Every episode but the last must end with a terminal or a timeout; a
     trailing incomplete episode is dropped with a warning.
 
-    Args:
-        source: the file, or arrays by these names.
-        name: of the log, for messages and the subject; by default the file's, or "arrays".
-
     Raises:
         InputError: the file is damaged, a name is missing, or lengths disagree.
     """
     if isinstance(source, Mapping):
-        where = name or "arrays"
+        where = name = "arrays"
         found = {key: source[key] for key in (*NAMES, *_OPTIONAL) if key in source}
     else:
-        where = str(source)
+        where, name = str(source), Path(source).name
         found = _read(Path(source))
     missing = [key for key in NAMES if key not in found]
     if missing:
@@ -47,11 +51,6 @@ def import_arrays(source: str | Path | Mapping[str, Any], *, name: str | None = 
             f"expected the arrays {', '.join(NAMES)}, found no {missing[0]} in {where}"
         )
     arrays = {key: numbers(array, key, where) for key, array in found.items()}
-    return _cut(arrays, where, name or Path(where).name)
-
-
-def _cut(arrays: dict[str, NDArray[Any]], where: str, name: str) -> Episodes:
-    """The episodes of arrays that are numbers."""
     rewards = arrays["rewards"].astype(np.float64).reshape(-1)
     steps = len(rewards)
     if steps == 0:
@@ -59,35 +58,35 @@ def _cut(arrays: dict[str, NDArray[Any]], where: str, name: str) -> Episodes:
     for key, array in arrays.items():
         if len(array) != steps:
             raise InputError(f"expected {steps} rows of {key}, found {len(array)} in {where}")
-    observations = _flat(arrays["observations"])
-    terminals, timeouts = (flags(arrays[key], key, where) for key in ("terminals", "timeouts"))
-    ends = np.flatnonzero(terminals | timeouts) + 1
-    if len(ends) == 0:
-        raise InputError(f"expected at least one terminal or timeout, found none in {where}")
-    if ends[-1] < steps:
-        warnings.warn(
-            f"dropped the last {steps - ends[-1]} steps of {name}: they have no end", stacklevel=3
-        )
-    actions, following = arrays.get("actions"), arrays.get("next_observations")
-    following = None if following is None else _flat(following)
+        if "observations" in key:  # (steps, features)
+            arrays[key] = array.astype(np.float32, copy=False).reshape(steps, -1)
+    observations, following = arrays["observations"], arrays.get("next_observations")
     if following is not None and following.shape != observations.shape:
         raise InputError(
             f"expected next_observations of shape {observations.shape}, found {following.shape} in "
             f"{where}"
         )
-    starts = np.concatenate([[0], ends[:-1]])
-    episodes = [
-        Episode(
-            observations=observations[start:end],
-            rewards=rewards[start:end],
-            terminated=bool(terminals[end - 1]),
-            truncated=bool(timeouts[end - 1]),
-            actions=None if actions is None else np.asarray(actions[start:end]),
-            final_observation=None if following is None else following[end - 1],
+    terminals, timeouts = (flags(arrays[key], key, where) for key in ("terminals", "timeouts"))
+    last = np.flatnonzero(terminals | timeouts)
+    if len(last) == 0:
+        raise InputError(f"expected at least one terminal or timeout, found none in {where}")
+    end = last[-1] + 1
+    if end < steps:
+        warnings.warn(
+            f"dropped the last {steps - end} steps of {name}: they have no end", stacklevel=2
         )
-        for start, end in zip(starts, ends, strict=True)
-    ]
-    return join(episodes, subject_of(name))
+    actions = arrays.get("actions")
+    return Episodes(
+        observations=observations[:end],
+        rewards=rewards[:end],
+        offsets=np.concatenate([[0], last + 1]).astype(np.int64),
+        terminated=terminals[last],
+        truncated=timeouts[last],
+        seeds=np.full(len(last), -1, np.int64),
+        actions=None if actions is None else actions[:end],
+        final_observations=None if following is None else following[last],
+        subject=log_metadata(name),
+    )
 
 
 def export_arrays(episodes: Episodes, path: str | Path) -> None:
@@ -112,17 +111,24 @@ def export_arrays(episodes: Episodes, path: str | Path) -> None:
         following = np.concatenate([episodes.observations[1:], episodes.observations[:1]])
         following[last] = episodes.final_observations
         arrays["next_observations"] = following
+
+    def hdf5(temporary: Path) -> None:
+        with _h5py().File(temporary, "w") as archive:
+            for name, array in arrays.items():
+                archive.create_dataset(name, data=array)
+
     if path.suffix == ".npz":
         write_atomically(path, lambda temporary: np.savez_compressed(temporary, **arrays))
     elif path.suffix in (".hdf5", ".h5"):
-        write_atomically(path, lambda temporary: _write_hdf5(temporary, arrays))
+        write_atomically(path, hdf5)
     else:
         raise InputError(f"expected a name ending in .npz or .hdf5, found {str(path)!r}")
 
 
-def require_hdf5() -> None:
-    """Raise InputError unless .hdf5 files can be read and written here."""
-    _h5py()
+def log_metadata(log: str, environment: str | None = None) -> dict[str, Any]:
+    """The metadata of episodes from a log: its name, and its environment if that is known."""
+    found: dict[str, Any] = {"log": log, "versions": library_versions()}
+    return found if environment is None else {**found, "environment": {"id": environment}}
 
 
 def numbers(value: Any, name: str, where: str) -> NDArray[Any]:
@@ -146,8 +152,7 @@ def flags(values: NDArray[Any], name: str, where: str) -> NDArray[np.bool_]:
     return values.reshape(-1).astype(np.bool_)
 
 
-def _flat(array: NDArray[Any]) -> NDArray[np.float32]:
-    return array.astype(np.float32, copy=False).reshape(len(array), -1)  # (steps, features)
+# --- files of strangers --------------------------------------------------------------------------
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -170,10 +175,31 @@ def _read(path: Path) -> dict[str, Any]:
         ) from None
 
 
-def _write_hdf5(path: Path, arrays: Mapping[str, Any]) -> None:
-    with _h5py().File(path, "w") as archive:
-        for name, array in arrays.items():
-            archive.create_dataset(name, data=array)
+def require_plain(archive: Any, path: Path) -> None:
+    """Refuse an open HDF5 file that leads out of itself, or states more than could be in it.
+
+    A data set may be a link to another file, or have its numbers in others; and one that was never
+    written has any size and reads as zeros.
+
+    Raises:
+        InputError: it does either.
+    """
+    h5py = _h5py()
+    links: list[tuple[str, Any]] = []
+    archive.visititems_links(lambda name, link: links.append((name, link)))
+    stated = 0
+    for name, link in links:
+        outside = isinstance(link, h5py.ExternalLink)
+        entry = archive[name] if isinstance(link, h5py.HardLink) else None
+        if isinstance(entry, h5py.Dataset):
+            outside = entry.is_virtual or bool(entry.external)
+            stated += math.prod(entry.shape or ()) * entry.dtype.itemsize
+        if outside:
+            raise InputError(
+                f"expected all data in {str(path)!r} itself, found {name!r} in another file: copy "
+                "it into one file"
+            )
+    require_plausible(path, stated)
 
 
 def _h5py() -> Any:
