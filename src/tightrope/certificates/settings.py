@@ -165,6 +165,10 @@ def settle(
         InputError: an option is not for this source, or there are too few episodes.
     """
     chosen = scheme("rec-6" if options.paper else options.scheme)
+    table = table_of(source) if isinstance(source, Episodes) else None
+    if table is not None:
+        _require_for_table(options, table)
+        chosen = TABLE
     recorded = len(source) if isinstance(source, Episodes) and not rolled_out else None
     if options.until != "off":
         if recorded is not None:
@@ -175,10 +179,6 @@ def settle(
                 "certifies only what holds at every number of episodes"
             )
         chosen = Scheme("sequential", "sequential")
-    table = table_of(source) if isinstance(source, Episodes) else None
-    if table is not None:
-        _require_for_table(options, table)
-        chosen = TABLE
     preset = preset or PRESETS["paper" if options.paper else options.preset]
     environment = _environment(source)
     settings = Settings(

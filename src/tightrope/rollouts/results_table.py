@@ -401,11 +401,14 @@ def _whole(cells: Sequence[Any] | None) -> list[int] | None:
 
 def _header(path: Path) -> tuple[bool, list[str]]:
     """Whether a file is a monitor of Stable-Baselines3, and the names of its columns."""
-    with _opened(path) as file:
-        first = file.readline()
-        monitor = first.startswith("#{")
-        line = file.readline() if monitor else first
-    names = next(csv.reader([line], delimiter=_delimiter(path, line)), [])
+    try:
+        with _opened(path) as file:
+            first = file.readline()
+            monitor = first.startswith("#{")
+            line = file.readline() if monitor else first
+        names = next(csv.reader([line], delimiter=_delimiter(path, line)), [])
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"expected a table in {str(path)!r}: {one_line(error)}") from None
     if monitor and not {"r", "l", "t"} <= set(names):
         raise InputError(f"expected the columns r, l and t in the monitor file {str(path)!r}")
     return monitor, names
