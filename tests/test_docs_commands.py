@@ -14,12 +14,8 @@ SCRIPT = runpy.run_path(str(DOCS / "tools" / "commands.py"))
 ANYWHERE = {"--help", "--help-all", "--quiet", "--version"}
 VERBS = {verb for group in COMMANDS.values() for verb in group}
 # Of other programs, named on a page.
-OTHERS = {
-    "docs/tightness.md": {"--markdown"},
-    "docs/faults.md": {"--kills", "--per-run", "--disks"},
-    "benchmarks/tightness.md": {"--markdown"},
-    "benchmarks/faults.md": {"--kills", "--per-run", "--disks"},
-}
+_RESULTS = {"--frozen", "--evaluation"}
+OTHERS = {f"docs/{page}.md": _RESULTS for page in ("pitfalls", "tutorial-log", "formats")}
 
 
 def name(page):

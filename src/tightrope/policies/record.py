@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.errors import InputError, one_line
-from tightrope.files import sha256, write_atomically
+from tightrope.files import sha256, write_text
 
 __all__ = [
     "POLICY_FILES",
@@ -139,11 +139,7 @@ def save_record(record: TrainingRecord, path: Path) -> None:
         raise InputError(
             f"expected a record of finite numbers and texts: {one_line(error)}"
         ) from None
-
-    def write(temporary: Path) -> None:
-        temporary.write_text(text)
-
-    write_atomically(path, write)
+    write_text(path, text, new=True)
 
 
 def load_record(path: Path) -> TrainingRecord:
