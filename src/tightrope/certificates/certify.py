@@ -10,7 +10,7 @@ from tightrope.certificates.properties import measure_properties, properties_of
 from tightrope.certificates.recompute import recompute
 from tightrope.certificates.settings import Settings, settle, training_scaling
 from tightrope.certificates.split import split_episodes
-from tightrope.certificates.table import certify_table
+from tightrope.certificates.table_certificate import certify_table
 from tightrope.errors import InputError
 from tightrope.progress import progress_bar
 from tightrope.rollouts import (

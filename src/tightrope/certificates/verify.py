@@ -20,7 +20,7 @@ from tightrope.certificates.settings import Settings, settle
 from tightrope.certificates.split import Split, split_episodes
 from tightrope.certificates.statements import Choices
 from tightrope.certificates.statements.base import OUTWARD
-from tightrope.certificates.table import certify_table
+from tightrope.certificates.table_certificate import certify_table
 from tightrope.errors import InputError, one_line
 from tightrope.posteriors import Gaussians, Scaling, kl_divergence
 
