@@ -9,13 +9,13 @@ from pydantic import ConfigDict
 from tightrope.certificates.options import Options, Termination, Unit, target_of
 from tightrope.certificates.properties import Property
 from tightrope.certificates.schemes import Scheme, scheme
-from tightrope.devices import resolve_device
 from tightrope.environments import known_thinning
 from tightrope.errors import InputError
 from tightrope.posteriors import PRESETS, Preset, Sampling
 from tightrope.records import STRICT
 from tightrope.rollouts import Episodes, PolicySource
 from tightrope.seeds import resolve_seed
+from tightrope.system import resolve_device
 
 if TYPE_CHECKING:
     from tightrope.posteriors import Scaling

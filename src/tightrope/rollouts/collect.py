@@ -26,7 +26,7 @@ from tightrope.progress import Report, progress_bar
 from tightrope.rollouts.episodes import Episode, Episodes, join
 from tightrope.rollouts.worker import BOARD, Job
 from tightrope.seeds import Seed, resolve_seed
-from tightrope.versions import library_versions
+from tightrope.system import library_versions
 
 __all__ = ["CollectionError", "Rollout", "collect", "describe", "episode_seeds", "fitting"]
 
