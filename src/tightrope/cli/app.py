@@ -28,7 +28,10 @@ _EXTRAS = {
     **dict.fromkeys(("torch", "gymnasium", "cloudpickle"), "certify"),
     **dict.fromkeys(("stable_baselines3", "sb3_contrib", "tensorboard"), "train"),
     **dict.fromkeys(("pandas", "pyarrow"), "tables"),
-    **{"matplotlib": "plots", "mujoco": "mujoco", "onnxruntime": "onnx", "h5py": "minari"},
+    "matplotlib": "plots",
+    "mujoco": "mujoco",
+    "onnxruntime": "onnx",
+    "h5py": "minari",
 }
 _VERBS_EXTRAS = {"train": "train", "study": "studies", "audit": "studies"}
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)

@@ -5,20 +5,23 @@ from dataclasses import asdict, dataclass
 from operator import index
 from typing import Any, Literal
 
+from tightrope.audit.generators import SYNTHETIC
 from tightrope.certificates.ledger import DELTA, DELTA_PRIME
 from tightrope.certificates.options import MC_PASSES, Auto, Options, Unit
 from tightrope.certificates.settings import settle
 from tightrope.errors import InputError
+from tightrope.posteriors import PRESETS, Preset
 from tightrope.seeds import resolve_seed
-from tightrope.studies.audit.generators import SYNTHETIC
 from tightrope.studies.spec import options_of
 
-__all__ = ["TRUTH_EPISODES", "Audit"]
+__all__ = ["PAIR", "TRUTH_EPISODES", "Audit"]
 
+PAIR = ":"  # between the names of two synthetic tasks that are compared
 TRUTH_EPISODES = {"task": 20_000, "policy": 2_000}
 # A regression looks at the folds left out from a tenth of its updates on.
-_FEWEST = {"repetitions": 1, "truth_episodes": 100, "updates": 10, "width": 1}
-_OWN = ("schemes", "repetitions", "truth_episodes", "updates", "width", "seed")
+_FEWEST = {"repetitions": 1, "truth_episodes": 100, "updates": 10, "width": 1, "candidates": 1}
+_NOT_UNTIL = ("episodes", "return_floor", "discounted_floor")
+_OWN = ("schemes", "repetitions", "truth_episodes", "updates", "width", "via", "seed")
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,12 @@ class Audit:
     truth_episodes: int | Auto = "auto"
     """New episodes that tell the truth, the same for all repetitions; auto: 20,000 of a
     synthetic task, 2,000 of a policy."""
+    candidates: int = 1
+    """Certificates, or comparisons, of each repetition; the best of them is judged, after
+    looking."""
+    via: Literal["certify", "callback"] = "certify"
+    """What issues the certificates of a synthetic task; callback: a CertifyCallback issues all
+    candidates while an SB3 algorithm trains."""
     seed: int = 0
     """Root of all randomness."""
 
@@ -73,6 +82,8 @@ class Audit:
             raise InputError(
                 f"expected `schemes` auto with `until`, found {' '.join(self.schemes)}"
             )
+        if self.via == "callback" and (self.schemes != ("auto",) or self.until != "off"):
+            raise InputError("expected `schemes` auto and no `until` with `via` callback")
         for name, least in _FEWEST.items():
             value = getattr(self, name)
             if value == "auto":
@@ -90,9 +101,17 @@ class Audit:
         """The options of a certificate of each scheme, with those of a subject."""
         given = {name: value for name, value in asdict(self).items() if name not in _OWN}
         given |= {"test_episodes": 0, "device": "cpu", **own}
-        if self.until != "off":
-            given["episodes"] = "auto"
+        if self.until != "off":  # certifies the error only
+            given = {name: value for name, value in given.items() if name not in _NOT_UNTIL}
         return [options_of(name, self.schemes, given) for name in self.schemes]
+
+    @property
+    def preset_values(self) -> Preset:
+        """The preset, with shorter fits of smaller networks if asked."""
+        return PRESETS[self.preset].shortened(
+            None if self.updates == "auto" else self.updates,
+            None if self.width == "auto" else self.width,
+        )
 
     def content(self) -> dict[str, Any]:
         """What determines a repetition: all but how many there are."""

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
+from tightrope.audit.generators import SYNTHETIC, TASKS
+from tightrope.audit.ground_truth import NewEpisodes, truths
 from tightrope.certificates import Options, settle
 from tightrope.certificates.certify import issue
 from tightrope.posteriors import PRESETS, Clock, ReturnPredictor, Scaling, draw_predictions
 from tightrope.rollouts import Episode, join
-from tightrope.studies.audit.generators import SYNTHETIC, TASKS
-from tightrope.studies.audit.truth import NewEpisodes, truths
 
 COUNT = 1000
 FAILURE = 1e-4  # of every limit
@@ -61,7 +61,7 @@ def certificate():
     """Its options say which events there are; its predictor is replaced by the constant one."""
     made = issued("auto", return_floor=-30.0, discounted_floor="off", fail_below=6.0)
     settings = replace(made.settings, time_limit=None)  # as long as the longest
-    return replace(made, predictor=constant(5.0), rollouts=NEW, settings=settings)
+    return replace(made, fitted=constant(5.0), rollouts=NEW, settings=settings)
 
 
 def judged(certificate, episodes=NEW, *, name, thin=1, known=None, **changes):
@@ -86,16 +86,16 @@ def test_mean_risks_weigh_episodes_or_steps_equally(certificate, unit, risk, les
     for shift, state in ((0.03, "held"), (-less, "violated"), (1e-3, "inconclusive")):
         truth, _ = judged(certificate, name=f"mean over {unit}s", value=risk + shift)
         assert truth.value == pytest.approx(risk)
-        assert truth.state == state, shift
+        assert truth.verdict == state, shift
 
 
 def test_a_mean_over_steps_is_one_of_episodes_of_other_lengths(certificate):
     """One episode in ten has ten steps of loss 1, the others have one of 0: 10 steps of 19."""
     episodes = recorded([[1e6] * 10 if index % 10 == 0 else [0.0] for index in range(COUNT)])
-    low = replace(certificate, predictor=constant(0.0))
+    low = replace(certificate, fitted=constant(0.0))
     for value, state in ((0.35, "violated"), (0.5, "inconclusive"), (0.75, "held")):
         truth, _ = judged(low, episodes, name="mean over steps", value=value)
-        assert truth.state == state, value
+        assert truth.verdict == state, value
         assert truth.value == pytest.approx(10 / 19)
 
 
@@ -111,9 +111,9 @@ def test_half_of_a_rare_risk_is_never_held(certificate, unit):
         tenth = struck[:200]
         naive += tenth.mean() + 4 * tenth.std() / len(tenth) ** 0.5 <= 1 / 1000
         episodes = recorded([[1e6] if each else [0.0] for each in struck])
-        low = replace(certificate, predictor=constant(0.0))
+        low = replace(certificate, fitted=constant(0.0))
         truth, _ = judged(low, episodes, name=f"mean over {unit}s", value=1 / 1000)
-        assert truth.state in ("violated", "inconclusive")
+        assert truth.verdict in ("violated", "inconclusive")
         assert truth.value == pytest.approx(struck.mean())
     assert naive > 12
 
@@ -134,19 +134,19 @@ def test_a_score_covers_the_episodes_that_have_at_most_it(certificate, name):
         rms = {"rms_raw": value} if name == "tolerance" else {}
         changed = {"value_raw": value, "share": share, "chosen": SCORES[name], **rms}
         truth, *_ = judged(certificate, name=name, **changed)
-        assert truth.state == state, (value, share)
+        assert truth.verdict == state, (value, share)
         if share != 0.9:
             assert truth.value == pytest.approx(0.4 if share > 0.9 else 0.0, abs=1e-6)
 
 
 def test_what_was_chosen_on_the_fitting_set_enters_the_score(certificate):
     """An error of 4 at the second of two steps, where the profile is a half."""
-    clocked = replace(certificate, predictor=constant(5.0, Clock(2, 0.0)))
+    clocked = replace(certificate, fitted=constant(5.0, Clock(2, 0.0)))
     for profile, score in (([1.0], 4.0), ([1.0, 0.5], 8.0)):
         for value, state in ((score - 0.01, "violated"), (score + 0.01, "held")):
             changed = {"value_raw": value, "share": 0.9, "chosen": {"profile": profile}}
             (truth,) = judged(clocked, recorded([[5.0, 9.0]] * 200), name="band", **changed)
-            assert truth.state == state, (profile, value)
+            assert truth.verdict == state, (profile, value)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_what_was_chosen_on_the_fitting_set_enters_the_score(certificate):
 def test_a_return_is_reached_by_a_share_of_episodes(certificate, name, value, share, state, exact):
     """Undiscounted returns are 5, and 27 for one in ten; discounted by 0, 5 and 9."""
     (truth,) = judged(certificate, name=name, value_raw=value, share=share)
-    assert truth.state == state
+    assert truth.verdict == state
     assert truth.value == pytest.approx(exact)
 
 
@@ -172,11 +172,11 @@ def test_an_expected_return_is_that_of_the_sample_or_what_is_known_of_it(certifi
     name, target = "expected undiscounted return", "undiscounted-return"
     for shift, state in ((-3.0, "held"), (3.0, "violated"), (0.1, "inconclusive")):
         (truth,) = judged(certificate, name=name, value_raw=mean + shift, chosen=top)
-        assert truth.state == state
+        assert truth.verdict == state
         assert truth.value == pytest.approx(mean / 10)
     for value, state in ((6.99, "held"), (7.01, "violated")):
         (truth,) = judged(certificate, name=name, value_raw=value, chosen=top, known={target: 7.0})
-        assert (truth.state, truth.value) == (state, 0.7)
+        assert (truth.verdict, truth.value) == (state, 0.7)
 
 
 @pytest.mark.parametrize(
@@ -194,12 +194,12 @@ def test_an_event_has_exact_binomial_limits(certificate, name, count):
         (exact.high + 1e-6, above),
     ):
         (truth,) = judged(certificate, name=name, value_raw=value, value=value)
-        assert truth.state == state, value
+        assert truth.verdict == state, value
         assert truth.value == pytest.approx(count / COUNT)
     target = {"low return": "low-return", "success": "success"}.get(name, "early-termination")
     for value, state in ((0.299, below), (0.301, above)):
         (truth,) = judged(certificate, name=name, value_raw=value, known={target: 0.3})
-        assert truth.state == state
+        assert truth.verdict == state
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_literal_words_are_about_all_steps_and_nothing_is_clipped(
 ):
     episodes = recorded([rewards] * 400)
     truth, words = judged(certificate, episodes, name=name, thin=thin, **changes)
-    assert (truth.state, words.state) == ("held", "violated")
+    assert (truth.verdict, words.verdict) == ("held", "violated")
     assert truth.value == pytest.approx(exact)
     assert words.value == pytest.approx(literal)
 
