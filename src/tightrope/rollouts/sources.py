@@ -13,7 +13,9 @@ from tightrope.policies import (
     RECORD_FILE,
     TrainingRecord,
     find_record,
+    find_run,
     policy_file,
+    run_environment,
 )
 from tightrope.rollouts.episodes import Episode, Episodes, join
 from tightrope.rollouts.logs import (
@@ -96,6 +98,9 @@ def policy_source(source: Any, env: Any = None) -> PolicySource:
     policy, record = (source, None) if found is None else found
     if env is not None:
         return PolicySource(policy, recipe(env), record)
+    run = find_run(source) if record is None and isinstance(source, str | Path) else None
+    if run is not None:
+        return PolicySource(policy, recipe(run_environment(run)), None)
     if record is None:
         raise InputError(
             f"expected `env`, an environment to roll out {_named(source)} in, found none"
@@ -110,8 +115,9 @@ def is_recording(source: Any) -> bool:
     path = Path(source)
     if path.suffix == ".safetensors":
         return tensors_format(path) != POLICY_FORMAT
-    if path.is_dir():  # a dataset of LeRobot or Minari, or what training wrote
-        return policy_file(path) is None and not (path / RECORD_FILE).is_file()
+    if path.is_dir():  # a dataset of LeRobot or Minari, or what tightrope or rl-zoo trained
+        trained = policy_file(path) is not None or (path / RECORD_FILE).is_file()
+        return not trained and find_run(path) is None
     if path.suffix in (*_ARRAYS, *TABLES):
         return True
     return not path.exists() and is_minari_id(str(source))
