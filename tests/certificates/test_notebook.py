@@ -3,7 +3,6 @@
 import dataclasses
 import sys
 
-import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from recordings import recording, short_fits
@@ -39,17 +38,6 @@ def test_hostile_names_are_escaped(certificate):
 
 def test_a_warning_is_shown(certificate):
     assert "VACUOUS" in dataclasses.replace(certificate, bound=1.0)._repr_html_()
-
-
-def test_episodes_show_their_counts_and_returns():
-    episodes = recording(5, steps=4)
-    text = episodes._repr_html_()
-    totals = [episode.rewards.sum() for episode in episodes]
-    for words in ("5, 20 steps", "4 to 4", f"mean {np.mean(totals):.6g}", "synthetic"):
-        assert words in text
-    assert "success" not in text
-    won = dataclasses.replace(episodes, success=np.array([True, True, False, False, True]))
-    assert ">3</td>" in won._repr_html_()
 
 
 def test_plot_draws_on_the_axes_given_or_on_new_ones(certificate):

@@ -20,7 +20,7 @@ from stable_baselines3.common.torch_layers import (
     FlattenExtractor,
 )
 
-from tightrope.environments import recipe
+from tightrope.environments import make_env
 from tightrope.errors import InputError
 from tightrope.policies import check_fit, load_policy
 
@@ -53,7 +53,7 @@ SAME = [
 
 
 def environment(name):
-    return recipe(name).make()
+    return make_env(name)
 
 
 def assert_same(actions, expected):

@@ -11,7 +11,7 @@ import yaml
 from command import run
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
-from tightrope.environments import recipe
+from tightrope.environments import EnvInfo
 from tightrope.errors import InputError
 from tightrope.policies import find_run, load_policy, normalization, run_environment
 from tightrope.policies.time_feature import TimeFeature
@@ -134,7 +134,7 @@ def test_a_folder_gives_policy_statistics_and_environment(published, normalize, 
         (folder / "env_kwargs.yml").write_text("render_mode: rgb_array\n")
     assert not is_recording(folder)
     source = policy_source(folder)
-    assert source.environment == recipe("Pendulum-v1")
+    assert source.environment == EnvInfo.of("Pendulum-v1")
     policy = load_policy(source.policy, source.environment.make())
     rows = np.random.default_rng(0).normal(0, 1, (64, 3)).astype(np.float32)
     expected, _ = model.predict(venv.normalize_obs(rows), deterministic=True)
@@ -225,9 +225,14 @@ REFUSED = {
     ),
     "a wrapper of several": ({"vec_env_wrapper": "a.VecFrameStack"}, "'a.VecFrameStack'"),
     "stacked frames": ({"frame_stack": 4}, "one of 4 stacked frames.*file.py:function"),
-    "an environment that is gone": ({"arguments": {"env": "Pendulum-v0"}}, "'Pendulum-v0'"),
+    "an environment that is gone": ({"arguments": {"env": "Pendulum-v0"}}, "Pendulum-v1"),
+    "a module": ({"arguments": {"env": "os:Pendulum-v1"}}, "a module to import"),
+    "a file": ({"arguments": {"env": "evil.py:make"}}, "a module to import"),
+    "an argument that may name a file": (
+        {"arguments": {"env_kwargs": {"xml_file": "/etc/passwd"}}},
+        "`env` and `env_kwargs`",
+    ),
     "an unknown environment": ({"arguments": {"env": "AntBulletEnv-v0"}}, "'AntBulletEnv-v0'"),
-    "unknown arguments": ({"arguments": {"env_kwargs": {"wind": 3}}}, "cannot build 'Pendulum-v1'"),
     "arguments of no names": ({"arguments": {"env_kwargs": [1]}}, "arguments by name"),
 }
 
@@ -245,7 +250,7 @@ def test_what_only_the_user_can_give_is_said_in_one_line(changes, words, zoo, ca
     code, out, lines = run(capfd, "certify", folder)
     assert (code, out, len(lines)) == (2, "", 1)
     if "env_kwargs" not in str(changes):
-        assert policy_source(folder, "Pendulum-v1").environment == recipe("Pendulum-v1")
+        assert policy_source(folder, "Pendulum-v1").environment == EnvInfo.of("Pendulum-v1")
 
 
 def test_statistics_that_are_gone_are_asked_for(zoo):

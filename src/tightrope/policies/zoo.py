@@ -6,12 +6,12 @@ Two layouts: that of ``logs/ppo/Hopper-v4_1`` (``Hopper-v4.zip``, ``Hopper-v4/ve
 """
 
 import re
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tightrope.environments import EnvInfo
 from tightrope.errors import InputError, one_line
 from tightrope.policies.vecnormalize import find_statistics
 from tightrope.policies.yaml_data import read_yaml
@@ -117,52 +117,55 @@ def _policy(folder: Path, environment: Any, algorithm: Any) -> Path:
     return zips[0]
 
 
-def run_environment(run: ZooRun) -> Any:
-    """The environment of a run: its id, or an environment with the arguments and wrappers.
+def run_environment(run: ZooRun, env_kwargs: Any = None) -> EnvInfo:
+    """The environment of a run, with its arguments and wrappers.
+
+    Anyone may have written the files: no module is imported because they say so, and arguments
+    are taken if they are numbers, as a text may name a file.
+
+    Args:
+        run: a run.
+        env_kwargs: arguments from the user, which count more.
 
     Raises:
         InputError: nothing names it, or it needs what only `env` can give.
     """
-    import gymnasium as gym
-
-    from tightrope.environments import recipe
-
-    folder = str(run.policy.parent)
-    if run.environment is None:
-        raise InputError(f"expected `env`, found no args.yml in {folder!r} that names one")
+    folder, name = str(run.policy.parent), run.environment
+    if name is None or ":" in name:
+        found = (
+            "no args.yml that names one" if name is None else f"{name[:80]!r}, a module to import"
+        )
+        raise InputError(f"expected `env`, found {found} in {folder!r}: if you know it, give it")
     stacked = run.config.get("frame_stack")
     if stacked and stacked != 1:
         raise InputError(
-            f"expected a policy of single observations, found one of {stacked} stacked frames in "
-            f"{folder!r}: give `env` as file.py:function, which returns an environment that stacks"
+            f"expected a policy of single observations, found one of {str(stacked)[:20]} stacked "
+            f"frames in {folder!r}: give `env` as file.py:function, a function that returns an "
+            "environment that stacks them"
         )
-    factories = [
-        _wrapper(run, name, kwargs)
+    wrappers = [
+        _wrapper(run, wrapper, kwargs)
         for key in ("env_wrapper", "vec_env_wrapper")
-        for name, kwargs in _wrappers(run.config.get(key))
-        if name.rpartition(".")[2] not in _FLATTENING
+        for wrapper, kwargs in _wrappers(run.config.get(key))
+        if wrapper.rpartition(".")[2] not in _FLATTENING
     ]
-    found = recipe(run.environment)  # an unknown id is refused here
-    if not run.arguments and not factories:
-        return found
-    if found.suite != "gymnasium":
+    if not all(_is_number(value) for value in run.arguments.values()):
         raise InputError(
-            f"expected an environment of Gymnasium for the arguments and wrappers in {folder!r}, "
-            f"found {run.environment!r}: give `env` as file.py:function"
+            f"expected `env` and `env_kwargs`, found the arguments {str(dict(run.arguments))[:80]} "
+            f"in {folder!r}: if you know them, give both"
         )
-    try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", r".*is out of date", DeprecationWarning)
-            env = gym.make(run.environment, disable_env_checker=True, **run.arguments)
-    except Exception as error:  # Gymnasium's own, or whatever the constructor raises
-        line = f"{type(error).__name__}: {one_line(error)}"
-        raise InputError(
-            f"cannot build {run.environment!r} with the env_kwargs {dict(run.arguments)} of "
-            f"{folder!r}: {line}"
-        ) from error
-    for factory in factories:
-        env = factory(env)
-    return env
+    info = EnvInfo.of(EnvInfo.of(name, run.arguments), env_kwargs)
+    if not wrappers:
+        return info
+    env = info.build()
+    for wrapper in wrappers:
+        env = wrapper(env)
+    return EnvInfo.of(env)
+
+
+def _is_number(value: Any) -> bool:
+    several = value if isinstance(value, list) else [value]
+    return all(isinstance(each, bool | int | float) for each in several)
 
 
 def _wrappers(value: Any) -> list[tuple[str, dict[str, Any]]]:
