@@ -61,7 +61,7 @@ def certificate():
     """Its options say which events there are; its predictor is replaced by the constant one."""
     made = issued("auto", return_floor=-30.0, discounted_floor="off", fail_below=6.0)
     settings = replace(made.settings, time_limit=None)  # as long as the longest
-    return replace(made, predictor=constant(5.0), rollouts=NEW, settings=settings)
+    return replace(made, fitted=constant(5.0), rollouts=NEW, settings=settings)
 
 
 def judged(certificate, episodes=NEW, *, name, thin=1, known=None, **changes):
@@ -92,7 +92,7 @@ def test_mean_risks_weigh_episodes_or_steps_equally(certificate, unit, risk, les
 def test_a_mean_over_steps_is_one_of_episodes_of_other_lengths(certificate):
     """One episode in ten has ten steps of loss 1, the others have one of 0: 10 steps of 19."""
     episodes = recorded([[1e6] * 10 if index % 10 == 0 else [0.0] for index in range(COUNT)])
-    low = replace(certificate, predictor=constant(0.0))
+    low = replace(certificate, fitted=constant(0.0))
     for value, state in ((0.35, "violated"), (0.5, "inconclusive"), (0.75, "held")):
         truth, _ = judged(low, episodes, name="mean over steps", value=value)
         assert truth.verdict == state, value
@@ -111,7 +111,7 @@ def test_half_of_a_rare_risk_is_never_held(certificate, unit):
         tenth = struck[:200]
         naive += tenth.mean() + 4 * tenth.std() / len(tenth) ** 0.5 <= 1 / 1000
         episodes = recorded([[1e6] if each else [0.0] for each in struck])
-        low = replace(certificate, predictor=constant(0.0))
+        low = replace(certificate, fitted=constant(0.0))
         truth, _ = judged(low, episodes, name=f"mean over {unit}s", value=1 / 1000)
         assert truth.verdict in ("violated", "inconclusive")
         assert truth.value == pytest.approx(struck.mean())
@@ -141,7 +141,7 @@ def test_a_score_covers_the_episodes_that_have_at_most_it(certificate, name):
 
 def test_what_was_chosen_on_the_fitting_set_enters_the_score(certificate):
     """An error of 4 at the second of two steps, where the profile is a half."""
-    clocked = replace(certificate, predictor=constant(5.0, Clock(2, 0.0)))
+    clocked = replace(certificate, fitted=constant(5.0, Clock(2, 0.0)))
     for profile, score in (([1.0], 4.0), ([1.0, 0.5], 8.0)):
         for value, state in ((score - 0.01, "violated"), (score + 0.01, "held")):
             changed = {"value_raw": value, "share": 0.9, "chosen": {"profile": profile}}

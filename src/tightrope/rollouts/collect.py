@@ -10,8 +10,9 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -142,14 +143,26 @@ def collect(
     root = resolve_seed(seed)
     seeds = episode_seeds(root, first + episodes)[first:]
     crew = _Crew.of(loaded, built, seeds, workers, batch, timeout)
-    subject = {**describe(loaded, built), "seed": root}
+    metadata = {**describe(loaded, built), "seed": root}
     with progress_bar("rolling out", episodes, shown=progress) as report:
         failure = crew.run(report)
+        if failure is None and crew.departed is not None:
+            warnings.warn(
+                f"a reset of {built.id} leaves something behind: the episode with seed "
+                f"{crew.departed} is another one after others; every episode gets an environment "
+                "of its own",
+                stacklevel=2,
+            )
+            metadata["fresh_environments"] = True
+            crew = _Crew([replace(job, fresh=True) for job in crew.jobs], seeds, timeout)
+            failure = crew.run(report)
     done = [crew.finished[index] for index in sorted(crew.finished)]
     if failure is None:
-        return join(done, subject)
-    subject["partial"] = f"{len(done)} of {episodes} episodes: those that finished before a failure"
-    raise CollectionError(failure, join(done, subject) if done else None, crew.interrupted)
+        return join(done, metadata)
+    metadata["partial"] = (
+        f"{len(done)} of {episodes} episodes: those that finished before a failure"
+    )
+    raise CollectionError(failure, join(done, metadata) if done else None, crew.interrupted)
 
 
 def fitting(
@@ -212,6 +225,7 @@ class _Crew:
     finished: dict[int, Episode] = field(default_factory=dict)
     members: list[_Member] = field(default_factory=list)
     interrupted: bool = False
+    departed: int | None = None  # seed of an episode that is another one when rolled out again
 
     @classmethod
     def of(
@@ -289,6 +303,8 @@ class _Crew:
         elif kind == "failed":
             index, line = content
             return f"{self._episode(index)} failed: {line}"
+        elif kind == "departs":
+            self.departed = content[0]
         elif kind == "ready":
             member.ready, member.moved = True, time.monotonic()
         else:

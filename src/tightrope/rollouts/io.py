@@ -30,10 +30,10 @@ from tightrope.policies import (
     run_environment,
 )
 from tightrope.rollouts.arrays import NAMES, export_arrays, import_arrays
-from tightrope.rollouts.columns import Columns
 from tightrope.rollouts.episodes import Episode, Episodes, join
 from tightrope.rollouts.lerobot import import_lerobot, is_lerobot
 from tightrope.rollouts.minari import import_minari, is_minari_id
+from tightrope.rollouts.roles import Columns
 from tightrope.rollouts.tables import is_frame, read_frame, read_table
 
 __all__ = [
