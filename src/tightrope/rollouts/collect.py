@@ -43,7 +43,7 @@ class Rollout:
     timeout: float = 60.0
     """Seconds without a step after which an environment counts as hanging."""
     normalize: Literal["none"] | Path = "none"
-    """Observation statistics of an SB3 policy: a VecNormalize pickle (needs trust) or an .npz with
+    """Observation statistics of an SB3 policy: a VecNormalize pickle or an .npz with
     mean, var, epsilon and clip."""
     no_normalize: bool = False
     """Roll an SB3 policy out without the observation statistics of its training, on purpose."""
