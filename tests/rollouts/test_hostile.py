@@ -1,0 +1,156 @@
+"""Files of strangers that state more than they hold, or lead elsewhere: one line, little memory."""
+
+import io
+import json
+import resource
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+
+pyarrow = pytest.importorskip("pyarrow")
+ROWS = 1 << 20
+
+
+def parquet(path, columns, **options):
+    from pyarrow.parquet import write_table
+
+    write_table(pyarrow.table(columns), path, **options)
+
+
+def rows(count, **columns):
+    same = {name: pyarrow.array(np.zeros(count, np.int8)) for name in ("obs_x", "reward", "done")}
+    return {"episode": pyarrow.array(np.zeros(count, np.int8)), **same, **columns}
+
+
+def one_number_for_ever(path):
+    parquet(path, rows(ROWS * 4))
+
+
+def lists_of_one_number(path):
+    count, width = 64, 1 << 18
+    offsets = np.arange(0, (count + 1) * width, width, dtype=np.int32)
+    values = pyarrow.array(np.zeros(count * width, np.int8))
+    lists = pyarrow.ListArray.from_arrays(offsets, values)
+    parquet(path, rows(count, obs_x=lists))
+
+
+def long_names_of_episodes(path):
+    name = pyarrow.array(["x" * (1 << 20)])
+    names = pyarrow.DictionaryArray.from_arrays(np.zeros(ROWS, np.int32), name)
+    parquet(path, rows(ROWS, episode=names))
+
+
+def names_that_repeat_the_last(path):
+    names = pyarrow.array(["x" * (1 << 18)] * 512)
+    options = {"use_dictionary": False, "column_encoding": {"episode": "DELTA_BYTE_ARRAY"}}
+    parquet(path, rows(512, episode=names), **options)
+
+
+def records(path):
+    deep = pyarrow.array([{"a": {"b": [1.0]}}] * 4)
+    parquet(path, rows(4, reward=deep))
+
+
+def frames_of_nothing(path):
+    from pyarrow import feather
+
+    count = ROWS * 4
+    wide = pyarrow.array(np.zeros(count))
+    table = pyarrow.table(rows(count, obs_x=wide, obs_y=wide, reward=wide))
+    feather.write_feather(table, path, compression="zstd", chunksize=count)
+
+
+def packed_zeros(path):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_BZIP2) as archive:
+        archive.writestr("observations.npy", bytes(1 << 25))
+
+
+def zeros_by_their_header(path):
+    """An array of a terabyte by its header, in a file of some bytes."""
+    head = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        head, {"descr": "<f8", "fortran_order": False, "shape": (1 << 37,)}
+    )
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in ("observations", "rewards", "terminals", "timeouts"):
+            archive.writestr(f"{name}.npy", head.getvalue())
+
+
+def sets_never_written(path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(path, "w") as archive:
+        for name in ("observations", "rewards", "terminals", "timeouts"):
+            archive.create_dataset(name, (10**12,), "f4", chunks=True)
+
+
+def sets_of_another_file(path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(path, "w") as archive:
+        archive["observations"] = h5py.ExternalLink("/etc/passwd", "x")
+
+
+def names_without_end(path):
+    path.write_bytes(b"episode,obs_x,reward,done," + b"x," * (1 << 20))
+
+
+def a_robot_elsewhere(path):
+    (path / "meta").mkdir(parents=True)
+    info = {"codebase_version": "v2.1", "features": {"observation": {"dtype": "float32"}}}
+    info["data_path"] = "{episode_index:099999999d}"
+    (path / "meta" / "info.json").write_text(json.dumps(info))
+    (path / "meta" / "episodes.jsonl").write_text('{"episode_index": 0, "length": 1}\n')
+
+
+HOSTILE = {
+    one_number_for_ever: (".parquet", "made to fill the memory"),
+    lists_of_one_number: (".parquet", "made to fill the memory"),
+    long_names_of_episodes: (".parquet", "read"),  # each name is held once
+    names_that_repeat_the_last: (".parquet", "found DELTA_BYTE_ARRAY"),
+    records: (".parquet", "found images|expected numbers"),
+    frames_of_nothing: (".feather", "made to fill the memory"),
+    packed_zeros: (".npz", "made to fill the memory"),
+    zeros_by_their_header: (".npz", "is damaged"),
+    sets_never_written: (".hdf5", "made to fill the memory"),
+    sets_of_another_file: (".hdf5", "in another file"),
+    names_without_end: (".csv", "one column of each name"),
+    a_robot_elsewhere: ("", "expected a data_path|column"),
+}
+
+READ = """
+import resource, sys
+import pandas, pyarrow, pyarrow.parquet, pyarrow.feather, h5py
+from tightrope.errors import InputError
+from tightrope.rollouts import load_episodes
+for path in sys.argv[1:]:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    try:
+        load_episodes(path)
+        found = "read"
+    except InputError as error:
+        found = str(error)
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, found)
+"""
+
+
+def test_no_hostile_file_fills_the_memory_or_leads_elsewhere(tmp_path):
+    """All in one process, which may grow by 300 MB for each."""
+    pytest.importorskip("h5py")
+    pytest.importorskip("pandas")
+    paths = {make: tmp_path / f"{make.__name__}{suffix}" for make, (suffix, _) in HOSTILE.items()}
+    for make, path in paths.items():
+        make(path)
+    answer = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", READ, *map(str, paths.values())],
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 34, 1 << 34)),
+    )
+    lines = answer.stdout.splitlines()
+    assert len(lines) == len(HOSTILE), answer.stderr
+    for (make, (_, words)), line in zip(HOSTILE.items(), lines, strict=True):
+        grown, _, said = line.partition(" ")
+        assert any(word in said for word in words.split("|")), (make.__name__, line)
+        assert int(grown) < 300_000, (make.__name__, line)
