@@ -10,7 +10,6 @@ from pydantic import ConfigDict
 from tightrope.certificates.options import Options, Termination, Unit, target_of
 from tightrope.certificates.properties import Property
 from tightrope.certificates.schemes import TABLE, Scheme, scheme
-from tightrope.devices import resolve_device
 from tightrope.environments import known_thinning
 from tightrope.errors import InputError
 from tightrope.posteriors import PRESETS, Preset, Sampling
@@ -18,6 +17,7 @@ from tightrope.records import STRICT
 from tightrope.rollouts import Episodes, PolicySource
 from tightrope.rollouts.results_table import table_of
 from tightrope.seeds import resolve_seed
+from tightrope.system import resolve_device
 
 if TYPE_CHECKING:
     from tightrope.posteriors import Scaling

@@ -27,7 +27,7 @@ from tightrope.progress import Report, progress_bar
 from tightrope.rollouts.episodes import Episode, Episodes, join
 from tightrope.rollouts.worker import BOARD, Job
 from tightrope.seeds import Seed, resolve_seed
-from tightrope.versions import library_versions
+from tightrope.system import library_versions
 
 __all__ = ["CollectionError", "Rollout", "collect", "describe", "episode_seeds", "fitting"]
 
@@ -43,7 +43,7 @@ class Rollout:
     timeout: float = 60.0
     """Seconds without a step after which an environment counts as hanging."""
     normalize: Literal["none"] | Path = "none"
-    """Observation statistics of an SB3 policy: a VecNormalize pickle (needs trust) or an .npz with
+    """Observation statistics of an SB3 policy: a VecNormalize pickle or an .npz with
     mean, var, epsilon and clip."""
     no_normalize: bool = False
     """Roll an SB3 policy out without the observation statistics of its training, on purpose."""

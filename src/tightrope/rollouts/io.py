@@ -25,7 +25,9 @@ from tightrope.policies import (
     RECORD_FILE,
     TrainingRecord,
     find_record,
+    find_run,
     policy_file,
+    run_environment,
 )
 from tightrope.rollouts.arrays import NAMES, export_arrays, import_arrays
 from tightrope.rollouts.episodes import Episode, Episodes, join
@@ -152,6 +154,9 @@ def policy_source(source: Any, env: Any = None, env_kwargs: EnvKwargs = None) ->
     policy, record = (source, None) if found is None else found
     if env is not None:
         return PolicySource(policy, EnvInfo.of(env, env_kwargs), record)
+    run = find_run(source) if record is None and isinstance(source, str | Path) else None
+    if run is not None:
+        return PolicySource(policy, run_environment(run, env_kwargs), None)
     if record is None:
         raise InputError(
             f"expected `env`, an environment to roll out {_named(source)} in, found none"
@@ -167,8 +172,9 @@ def is_recording(source: Any) -> bool:
     path = Path(source)
     if path.suffix == ".safetensors":
         return tensors_format(path) != POLICY_FORMAT
-    if path.is_dir():  # a dataset of LeRobot or Minari, or what training wrote
-        return policy_file(path) is None and not (path / RECORD_FILE).is_file()
+    if path.is_dir():  # a dataset of LeRobot or Minari, or what tightrope or rl-zoo trained
+        trained = policy_file(path) is not None or (path / RECORD_FILE).is_file()
+        return not trained and find_run(path) is None
     if path.suffix in (*_READERS, *_TABLES):
         return True
     return not path.exists() and is_minari_id(str(source))

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from tightrope.environments import EnvInfo
 from tightrope.errors import InputError, one_line
 from tightrope.imports import quiet_registration
-from tightrope.policies.base import (
+from tightrope.policies import (
     BLOCK,
     ActionError,
     Policy,

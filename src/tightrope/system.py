@@ -1,13 +1,34 @@
-"""Where torch computes: the processor, or a GPU."""
+"""What the numbers are computed on: devices, threads, and versions of libraries."""
 
 import contextlib
+import functools
+import platform
 import re
 from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from tightrope.errors import InputError
 
-__all__ = ["check_device", "multiplies_bfloat16", "resolve_device", "threads"]
+__all__ = [
+    "check_device",
+    "library_versions",
+    "multiplies_bfloat16",
+    "resolve_device",
+    "threads",
+]
+
+_PACKAGES = (
+    "tightrope",
+    "numpy",
+    "scipy",
+    "torch",
+    "stable_baselines3",
+    "gymnasium",
+    "mujoco",
+    "dm_control",
+    "metaworld",
+)
 
 
 def check_device(device: str) -> str:
@@ -30,9 +51,12 @@ def resolve_device(device: str) -> str:
     check_device(device)
     if device == "cpu":
         return device
-    import torch
+    try:
+        import torch
 
-    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    except ImportError:  # a table of results needs no torch
+        count = 0
     if device == "auto":
         return "cuda" if count else "cpu"
     if int(device.partition(":")[2] or 0) >= count:
@@ -53,7 +77,7 @@ def multiplies_bfloat16(device: str) -> bool:
 
 @contextlib.contextmanager
 def threads(count: int) -> Iterator[None]:
-    """Meanwhile torch has so many threads."""
+    """Limit torch to `count` threads inside the block."""
     import torch
 
     before = torch.get_num_threads()
@@ -62,3 +86,19 @@ def threads(count: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def library_versions() -> dict[str, str]:
+    """Installed versions of Python and of the packages that results depend on."""
+    return dict(_versions())
+
+
+@functools.cache
+def _versions() -> dict[str, str]:
+    versions = {"python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return versions

@@ -14,7 +14,6 @@ from stable_baselines3.common.logger import Logger
 
 from tightrope.agents import REDQ, SACPolicy, checkpoint
 from tightrope.agents.redq import actor_loss, critic_loss, draw_members
-from tightrope.devices import check_device, resolve_device
 from tightrope.errors import InputError
 from tightrope.posteriors import (
     OBJECTIVES,
@@ -26,6 +25,7 @@ from tightrope.posteriors import (
     random_prior,
     regress,
 )
+from tightrope.system import check_device, resolve_device
 
 ELSEWHERE = torch.device("meta")
 
