@@ -25,6 +25,7 @@ from tightrope.policies import BLOCK, Policy, check_fit, load_policy, normalizat
 from tightrope.processes import start_worker
 from tightrope.progress import Report, progress_bar
 from tightrope.rollouts.episodes import Episode, Episodes, join
+from tightrope.rollouts.own import OWN_ENVIRONMENT, OwnRollout, own_rollout
 from tightrope.rollouts.worker import BOARD, Job
 from tightrope.seeds import Seed, resolve_seed
 from tightrope.system import library_versions
@@ -88,11 +89,12 @@ def episode_seeds(seed: int, episodes: int) -> list[int]:
 
 
 def collect(
-    policy: Any,
-    env: Any,
-    episodes: int,
+    policy: Any = None,
+    env: Any = None,
+    episodes: int = 100,
     seed: Seed = "fresh",
     *,
+    rollout: Any = None,
     env_kwargs: EnvKwargs = None,
     first: int = 0,
     workers: int | None = None,
@@ -110,10 +112,13 @@ def collect(
     of one size. (A policy that keeps state or draws random numbers of its own voids this.)
 
     Args:
-        policy: a path, ``module:name`` or object, as :func:`tightrope.policies.load_policy` takes.
+        policy: a path, ``module:name`` or object, as :func:`tightrope.policies.load_policy` takes;
+            or a function of a `seed` alone, which is a `rollout`.
         env: id of the environment, `file.py:function`, an environment, or what returns one
             (:func:`tightrope.environments.EnvInfo.of`).
         episodes: how many, at least 1.
+        rollout: in place of `policy` and `env`, a function of your own (or ``file.py:name``) that
+            takes a seed and returns an `Episode` or a dictionary of its fields.
         env_kwargs: arguments of `gymnasium.make`; they go on record.
         seed: the root of the episodes' seeds, at least 0; fresh: one that is drawn and recorded.
         first: number of the first one, from 0: a collection may be continued later.
@@ -122,7 +127,8 @@ def collect(
         normalize: observation statistics of an SB3 zip, or False to use it without.
         trust: allow loading a policy that executes code.
         sample: draw actions instead of taking the policy's mode.
-        timeout: seconds without a single step after which an environment counts as hanging.
+        timeout: seconds without a single step (of a `rollout`: without an episode) after which an
+            environment counts as hanging.
         progress: show a bar on standard error.
 
     Raises:
@@ -137,16 +143,33 @@ def collect(
         raise InputError(f"first must be a whole number of at least 0, found {first!r}")
     if not timeout > 0:
         raise InputError(f"timeout must be positive, found {timeout!r}")
-    loaded, built = fitting(
-        policy, EnvInfo.of(env, env_kwargs), normalize=normalize, trust=trust, sample=sample
-    )
+    own = own_rollout(policy if rollout is None else rollout, named=rollout is not None)
+    loaded: Policy | OwnRollout
+    if own is None:
+        loaded, built = fitting(
+            policy, EnvInfo.of(env, env_kwargs), normalize=normalize, trust=trust, sample=sample
+        )
+    else:
+        given = {"policy": rollout is not None and policy, "env": env, "sample": sample}
+        given |= {"normalize": normalize, "env_kwargs": env_kwargs}
+        for name, value in given.items():
+            if value and value != OWN_ENVIRONMENT:
+                raise InputError(f"expected no `{name}` with a roll-out of your own, found one")
+        loaded, built, batch = own, OWN_ENVIRONMENT, 1
     root = resolve_seed(seed)
     seeds = episode_seeds(root, first + episodes)[first:]
     crew = _Crew.of(loaded, built, seeds, workers, batch, timeout)
     metadata = {**describe(loaded, built), "seed": root}
     with progress_bar("rolling out", episodes, shown=progress) as report:
         failure = crew.run(report)
-        if failure is None and crew.departed is not None:
+        if failure is None and crew.departed is not None and own is not None:
+            warnings.warn(
+                f"{own.name} gives another episode for seed {crew.departed} when called again: its "
+                "episodes cannot be repeated, and if it keeps state they are not independent",
+                stacklevel=2,
+            )
+            metadata["repeatable"] = False
+        elif failure is None and crew.departed is not None:
             warnings.warn(
                 f"a reset of {built.id} leaves something behind: the episode with seed "
                 f"{crew.departed} is another one after others; every episode gets an environment "
@@ -178,6 +201,8 @@ def fitting(
     Raises:
         InputError: there is no such policy or environment, or they do not fit.
     """
+    if own_rollout(policy) is not None:
+        raise InputError("expected a policy to load, found a roll-out of your own")
     with contextlib.redirect_stdout(sys.stderr):  # what environments and policies print
         built = EnvInfo.of(env)
         example = built.make()
@@ -187,15 +212,20 @@ def fitting(
     return loaded, built
 
 
-def describe(policy: Policy, environment: EnvInfo) -> dict[str, Any]:
-    """The subject of episodes of this policy in this environment, but for their seed."""
+def describe(policy: Policy | OwnRollout, environment: EnvInfo) -> dict[str, Any]:
+    """The metadata of episodes of this policy in this environment, but for their seed."""
+    if isinstance(policy, OwnRollout):
+        actions, statistics = "as the roll-out chooses them", "none"
+    else:
+        actions = "deterministic" if policy.deterministic else "sampled"
+        statistics = normalization(policy)
     return {
         "environment": environment.to_json(),
         "policy": {
             "name": policy.name,
             "digest": policy.digest,
-            "actions": "deterministic" if policy.deterministic else "sampled",
-            "normalization": normalization(policy),
+            "actions": actions,
+            "normalization": statistics,
         },
         "versions": library_versions(),
     }
@@ -230,7 +260,7 @@ class _Crew:
     @classmethod
     def of(
         cls,
-        policy: Policy,
+        policy: Policy | OwnRollout,
         built: EnvInfo,
         seeds: list[int],
         workers: int,
@@ -238,9 +268,11 @@ class _Crew:
         timeout: float,
     ) -> "_Crew":
         """Share the episodes out: to workers in turn, then to their environments in turn."""
-        import gymnasium as gym
+        entry = None
+        if not isinstance(policy, OwnRollout):
+            import gymnasium as gym
 
-        entry = gym.registry.get(built.id.rpartition(":")[2])
+            entry = gym.registry.get(built.id.rpartition(":")[2])
         parts = (
             _pickle("environment", built),
             _pickle("policy", policy),

@@ -33,6 +33,7 @@ from tightrope.rollouts.arrays import NAMES, export_arrays, import_arrays
 from tightrope.rollouts.episodes import Episode, Episodes, join
 from tightrope.rollouts.lerobot import import_lerobot, is_lerobot
 from tightrope.rollouts.minari import import_minari, is_minari_id
+from tightrope.rollouts.own import OWN_ENVIRONMENT, own_rollout
 from tightrope.rollouts.roles import Columns
 from tightrope.rollouts.tables import is_frame, read_frame, read_table
 
@@ -147,6 +148,11 @@ def policy_source(source: Any, env: Any = None, env_kwargs: EnvKwargs = None) ->
         InputError: there is no such policy, neither names an environment, the record is damaged or
             of another policy, or it names an environment that only `env` may name.
     """
+    own = own_rollout(source)
+    if own is not None:
+        if env is not None or env_kwargs:
+            raise InputError("expected no `env` with a roll-out of your own, found one")
+        return PolicySource(own, OWN_ENVIRONMENT, None)
     found = None
     if isinstance(source, str | Path):
         _require_policy(source)

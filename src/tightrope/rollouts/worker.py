@@ -34,6 +34,7 @@ from tightrope.policies import (
     rows_are_stable,
 )
 from tightrope.rollouts.episodes import Episode
+from tightrope.rollouts.own import OwnRollout
 from tightrope.rollouts.stepping import Recorder
 
 __all__ = ["BOARD", "Job", "main", "run"]
@@ -117,17 +118,10 @@ class _Crowd:
     make: Callable[[], Any] | None  # a new environment for each episode, if they need one
 
     @classmethod
-    def of(cls, job: Job, place: _Place) -> "_Crowd":
+    def of(cls, job: Job, policy: Policy, place: _Place) -> "_Crowd":
         """Unpack a job."""
-        import gymnasium as gym
-
-        with quiet_registration():  # the policy's module may register what is registered here
-            entry = pickle.loads(job.registration)
-            if entry is not None:
-                gym.registry.setdefault(entry.id, entry)
-            policy: Policy = pickle.loads(job.policy)
-            environment: EnvInfo = pickle.loads(job.environment)
-            slots = [_Slot(environment.make(), quota, policy.noise_size) for quota in job.quotas]
+        environment: EnvInfo = pickle.loads(job.environment)
+        slots = [_Slot(environment.make(), quota, policy.noise_size) for quota in job.quotas]
         if not policy.deterministic and not policy.noise_size:
             import torch
 
@@ -198,6 +192,28 @@ class _Crowd:
         return actions
 
 
+def _run_own(
+    rollout: OwnRollout, queue: tuple[tuple[int, int], ...], place: _Place, send: Any
+) -> None:
+    """Call the user's function for each episode, and for the first of several again."""
+    oldest: Episode | None = None
+    for index, seed in queue:
+        place.move(index)
+        episode = rollout(seed)
+        place.steps += len(episode.rewards)
+        send(("episode", index, episode))
+        oldest = oldest or episode
+    if oldest is not None and len(queue) > 1:
+        place.move(queue[0][0])
+        again = rollout(oldest.seed)
+        if not all(
+            np.array_equal(getattr(again, name), getattr(oldest, name))
+            for name in ("observations", "rewards")
+        ):
+            send(("departs", oldest.seed))
+    place.move(-1)
+
+
 def run(job: Job, send: Any, board: Any) -> None:
     """Run a job: send ("ready",), then ("episode", index, Episode) for each, then ("done",).
 
@@ -207,9 +223,20 @@ def run(job: Job, send: Any, board: Any) -> None:
     """
     place = _Place(board)
     try:
-        crowd = _Crowd.of(job, place)
+        with quiet_registration():  # the policy's module may register what is registered here
+            entry = pickle.loads(job.registration)
+            if entry is not None:
+                import gymnasium as gym
+
+                gym.registry.setdefault(entry.id, entry)
+            policy: Policy | OwnRollout = pickle.loads(job.policy)
+            own = isinstance(policy, OwnRollout)
+            work = None if own else _Crowd.of(job, policy, place)  # type: ignore[arg-type]
         send(("ready",))
-        crowd.run(send)
+        if work is None:
+            _run_own(policy, job.quotas[0], place, send)  # type: ignore[arg-type]
+        else:
+            work.run(send)
     except InputError as error:
         send(("failed", place.index, str(error)))
     except Exception as error:  # whatever the environment or the policy raises
