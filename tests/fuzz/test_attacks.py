@@ -194,25 +194,6 @@ def test_hdf5_that_leads_out_of_its_file_is_refused(tmp_path):
         refused(lambda path=path: load_episodes(path), "'observations' in another file")
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        *("../{episode_index}.parquet", "/etc/{episode_index}", "{episode_index.__class__}"),
-        *("{episode_index:09999999999d}", "{episode_index!r:>9999999999}", "{", "{0}", "{x}"),
-    ],
-)
-def test_where_a_lerobot_folder_says_its_data_are_is_in_the_folder(path, tmp_path):
-    pytest.importorskip("pyarrow")
-    rows = {
-        "observation.state": np.zeros((3, 2), np.float32),
-        "next.reward": np.zeros(3, np.float32),
-    }
-    folder = write_lerobot(tmp_path / "robot", [rows], "v2.1")
-    info = json.loads((folder / "meta" / "info.json").read_text())
-    (folder / "meta" / "info.json").write_text(json.dumps({**info, "data_path": path}))
-    refused(lambda: load_episodes(folder), "expected a data_path")
-
-
 # --- sizes -----------------------------------------------------------------------------------
 
 

@@ -253,18 +253,6 @@ def test_a_span_of_no_episodes_is_refused(start, stop):
         record().span(start, stop)
 
 
-def test_a_split_covers_all_episodes_in_order():
-    parts = record().split([1, 2])
-    assert [len(part) for part in parts] == [1, 2]
-    assert_equal_episodes([episode for part in parts for episode in part], list(record()))
-
-
-@pytest.mark.parametrize("sizes", [[1, 1], [2, 2], [3, 0], [4, -1], []])
-def test_a_split_that_does_not_add_up_is_refused(sizes):
-    with pytest.raises(InputError, match="add up to 3"):
-        record().split(sizes)
-
-
 # --- join -------------------------------------------------------------------------------------
 
 

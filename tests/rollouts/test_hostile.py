@@ -1,7 +1,6 @@
 """Files of strangers that state more than they hold, or lead elsewhere: one line, little memory."""
 
 import io
-import json
 import resource
 import subprocess
 import sys
@@ -96,14 +95,6 @@ def names_without_end(path):
     path.write_bytes(b"episode,obs_x,reward,done," + b"x," * (1 << 20))
 
 
-def a_robot_elsewhere(path):
-    (path / "meta").mkdir(parents=True)
-    info = {"codebase_version": "v2.1", "features": {"observation": {"dtype": "float32"}}}
-    info["data_path"] = "{episode_index:099999999d}"
-    (path / "meta" / "info.json").write_text(json.dumps(info))
-    (path / "meta" / "episodes.jsonl").write_text('{"episode_index": 0, "length": 1}\n')
-
-
 HOSTILE = {
     one_number_for_ever: (".parquet", "made to fill the memory"),
     lists_of_one_number: (".parquet", "made to fill the memory"),
@@ -116,7 +107,6 @@ HOSTILE = {
     sets_never_written: (".hdf5", "made to fill the memory"),
     sets_of_another_file: (".hdf5", "in another file"),
     names_without_end: (".csv", "one column of each name"),
-    a_robot_elsewhere: ("", "expected a data_path|column"),
 }
 
 READ = """

@@ -243,13 +243,6 @@ class Episodes:
 
         return discounted_returns(self, gamma)[starts]
 
-    def split(self, sizes: Sequence[int]) -> list["Episodes"]:
-        """Consecutive groups of whole episodes of the given sizes, which must add up to all."""
-        if sum(sizes) != len(self) or any(size < 1 for size in sizes):
-            raise InputError(f"expected sizes that add up to {len(self)}, found {list(sizes)}")
-        ends = np.cumsum(sizes)
-        return [self.span(int(end - size), int(end)) for end, size in zip(ends, sizes, strict=True)]
-
 
 def join(episodes: Sequence[Episode], subject: Mapping[str, Any] | None = None) -> Episodes:
     """Single episodes as one record; an optional field is kept if all of them have it.
@@ -260,26 +253,16 @@ def join(episodes: Sequence[Episode], subject: Mapping[str, Any] | None = None) 
     if not episodes:
         raise InputError("expected at least one episode, found none")
     for index, episode in enumerate(episodes):
-        for name in ("observations", "actions"):
-            array = getattr(episode, name)
-            if array is not None and len(array) != len(episode.rewards):
+        for name in ("observations", "actions", "final_observation"):
+            array, first = getattr(episode, name), getattr(episodes[0], name)
+            if array is None or first is None:
+                continue
+            rows = () if name == "final_observation" else (len(episode.rewards),)
+            expected = (*rows, *first.shape[len(rows) :])
+            if array.shape != expected:
                 raise InputError(
-                    f"expected {len(episode.rewards)} {name} in episode {index}, found {len(array)}"
+                    f"expected {name} of shape {expected} in episode {index}, found {array.shape}"
                 )
-        for name in ("actions", "final_observation"):
-            one, other = getattr(episode, name), getattr(episodes[0], name)
-            width = slice(1, None) if name == "actions" else slice(None)
-            if one is not None and other is not None and one.shape[width] != other.shape[width]:
-                raise InputError(
-                    f"expected {name} of one shape, found {one.shape[width]} in episode {index} "
-                    f"after {other.shape[width]} in episode 0"
-                )
-        shape = np.shape(episode.observations)
-        if len(shape) != 2 or shape[1] != np.shape(episodes[0].observations)[1]:
-            raise InputError(
-                f"expected observations of one width, found shape {shape} in episode {index} after "
-                f"{np.shape(episodes[0].observations)} in episode 0"
-            )
 
     def optional(name: str, combine: Any) -> Any:
         values = [getattr(episode, name) for episode in episodes]
