@@ -3,7 +3,7 @@
 from tightrope.certificates.evidence import every
 from tightrope.certificates.split import Split
 
-__all__ = ["SOURCES", "assumptions_of"]
+__all__ = ["SOURCES", "assumptions_of", "truncated_of"]
 
 SOURCES = {
     "fit": "the fitting set",
@@ -50,8 +50,7 @@ def assumptions_of(split: Split) -> tuple[str, ...]:
         if clock is None
         else f"The predictor knows the elapsed time and the time limit of {clock.limit:,} steps."
     )
-    truncated = int((split.validation.truncated & ~split.validation.terminated).sum())
-    if truncated:
+    if truncated := truncated_of(split):
         found.append(
             f"{truncated} of {len(split.validation)} episodes were cut by a time limit: their "
             "returns are finite-horizon returns."
@@ -76,3 +75,8 @@ def assumptions_of(split: Split) -> tuple[str, ...]:
         else f"{chosen}without looking at the calibration episodes."
     )
     return tuple(found)
+
+
+def truncated_of(split: Split) -> int:
+    """How many of the episodes to fit and to calibrate a time limit cut."""
+    return int((split.validation.truncated & ~split.validation.terminated).sum())

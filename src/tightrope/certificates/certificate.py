@@ -14,6 +14,7 @@ from tightrope.certificates.fitting import FitRecord
 from tightrope.certificates.ledger import LedgerEntry
 from tightrope.certificates.options import Options, Unit
 from tightrope.certificates.settings import Settings
+from tightrope.certificates.statements import check_chosen
 from tightrope.certificates.statements.base import Statement
 from tightrope.certificates.statements.pac_bayes import Portion
 from tightrope.errors import InputError
@@ -108,7 +109,7 @@ class Record:
         fits: how the fits went.
         episodes: how many, for what.
         steps: calibration rows after thinning.
-        truncated_episodes: calibration episodes that a time limit cut.
+        truncated_episodes: to fit and to calibrate, that a time limit cut.
         assumptions: in sentences.
         subject: metadata: policy, environment, seeds and versions behind the episodes.
         digests: SHA-256 of the files beside the document.
@@ -149,6 +150,8 @@ class Record:
         if not self.headline < len(self.statements):
             count = len(self.statements)
             raise InputError(f"expected a headline among {count} statements, found {self.headline}")
+        for each in self.statements:
+            check_chosen(each)
 
     @property
     def scheme(self) -> str:

@@ -19,7 +19,6 @@ from tightrope.posteriors import (
     informed_prior,
     posterior_predictor,
     random_prior,
-    settled,
 )
 from tightrope.posteriors import fit_posterior as _fit_posterior
 from tightrope.posteriors import regress as _regress
@@ -49,7 +48,6 @@ class FitRecord:
         loss: mean loss there; of a regression, on the folds left out.
         kl: divergence from the prior there; empty for a regression.
         objective: what was minimised; empty for a regression.
-        converged: whether the curve had settled.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
@@ -60,7 +58,6 @@ class FitRecord:
     loss: tuple[float, ...]
     kl: tuple[float, ...]
     objective: tuple[float, ...]
-    converged: bool
 
 
 @dataclass(frozen=True)
@@ -205,7 +202,6 @@ def posterior_steps(split: Split) -> list[PosteriorStep]:
 
 def _regression_record(ensemble: Ensemble, split: Split) -> FitRecord:
     assert split.fit_rows is not None  # it was fitted to them
-    stopped = ensemble.steps < ensemble.checks[-1]
     return FitRecord(
         kind="regression",
         rows=len(split.fit_rows),
@@ -213,7 +209,6 @@ def _regression_record(ensemble: Ensemble, split: Split) -> FitRecord:
         loss=_short(ensemble.errors),
         kl=(),
         objective=(),
-        converged=bool(stopped or settled(ensemble.errors)),
     )
 
 
@@ -226,7 +221,6 @@ def _posterior_record(curves: Curves, step: PosteriorStep, epoch: int) -> FitRec
         loss=_short(curves.loss),
         kl=_short(curves.kl),
         objective=objective,
-        converged=bool(settled(objective)),
     )
 
 

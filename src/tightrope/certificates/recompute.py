@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tightrope.certificates.assumptions import assumptions_of
+from tightrope.certificates.assumptions import assumptions_of, truncated_of
 from tightrope.certificates.certificate import Certificate, Counts, ReturnRange
 from tightrope.certificates.diagnostics import compare_errors
 from tightrope.certificates.evidence import Evidence
@@ -90,7 +90,7 @@ def recompute(
             test=settings.test,
         ),
         steps=len(seen.pairs),
-        truncated_episodes=int((counted.truncated & ~counted.terminated).sum()),
+        truncated_episodes=truncated_of(split),
         assumptions=assumptions_of(split),
         subject=dict(split.used.subject),
         predictor=fitted.predictor,

@@ -40,7 +40,7 @@ from tightrope.posteriors.scaling import (
 )
 
 if TYPE_CHECKING:
-    from tightrope.posteriors.fit import Curves, fit_posterior, settled
+    from tightrope.posteriors.fit import Curves, fit_posterior
     from tightrope.posteriors.objectives import OBJECTIVES, PosteriorStep
     from tightrope.posteriors.regression import Ensemble, regress
 
@@ -51,7 +51,6 @@ _HOMES = {
     "PosteriorStep": "objectives",
     "fit_posterior": "fit",
     "regress": "regression",
-    "settled": "fit",
 }
 __all__ = [
     "OBJECTIVES",
@@ -84,7 +83,6 @@ __all__ = [
     "range_of_returns",
     "regress",
     "save_predictor",
-    "settled",
 ]
 
 __getattr__ = on_first_use(__name__, _HOMES)
