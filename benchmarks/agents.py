@@ -154,7 +154,7 @@ def sb3_updates(model: Any) -> Measure:
 def ours(work: Work, *, compiled: bool, halved: bool = False) -> Measure:
     from tightrope.agents import REDQ, SACPolicy
     from tightrope.agents.replay import CompactReplayBuffer
-    from tightrope.environments import recipe
+    from tightrope.environments import make_env
 
     # otherwise it would go on without, and we would call plain what we call compiled
     warnings.filterwarnings("error", message="torch.compile failed")
@@ -168,7 +168,7 @@ def ours(work: Work, *, compiled: bool, halved: bool = False) -> Measure:
         "scaled": work != EQUAL,
     }
     own["replay_buffer_class"] = CompactReplayBuffer
-    return sb3_updates(REDQ(SACPolicy, recipe(ENVIRONMENT).make(), **own, **SHARED))
+    return sb3_updates(REDQ(SACPolicy, make_env(ENVIRONMENT), **own, **SHARED))
 
 
 def sb3_sac(work: Work) -> Measure:
@@ -176,7 +176,7 @@ def sb3_sac(work: Work) -> Measure:
     from stable_baselines3.common.policies import ContinuousCritic
 
     from tightrope.agents import SACPolicy
-    from tightrope.environments import recipe
+    from tightrope.environments import make_env
 
     class Separate(ContinuousCritic):
         """SB3's own critics, one network after the other, with the layers of the others."""
@@ -195,7 +195,7 @@ def sb3_sac(work: Work) -> Measure:
             return Separate(**kwargs).to(self.device)
 
     own = {"n_critics": work.critics, "learned_norm": True}
-    return sb3_updates(SAC(Policy, recipe(ENVIRONMENT).make(), policy_kwargs=own, **SHARED))
+    return sb3_updates(SAC(Policy, make_env(ENVIRONMENT), policy_kwargs=own, **SHARED))
 
 
 class CReLU(nn.Module):
@@ -369,11 +369,11 @@ def sb3_ppo() -> Measure:
     from stable_baselines3 import PPO
 
     from tightrope.agents import PPOPolicy
-    from tightrope.environments import recipe
+    from tightrope.environments import make_env
 
     def run(count: int) -> None:
         # SB3 itself wraps the environment in a Monitor and a DummyVecEnv
-        env = recipe(ENVIRONMENT).make()
+        env = make_env(ENVIRONMENT)
         model = PPO(PPOPolicy, env, n_steps=ROLLOUT, batch_size=BATCH, seed=0, device="cpu")
         model.learn(count)
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from tightrope import demo
-from tightrope.environments import recipe
+from tightrope.environments import make_env
 from tightrope.policies import load_policy
 from tightrope.rollouts import Episodes, collect, discounted_returns
 
@@ -30,7 +30,7 @@ def raw_steps(task: tuple[str, list[tuple[int, np.ndarray]]]) -> tuple[int, floa
     import mujoco
 
     env_id, episodes = task
-    env = recipe(env_id).make()
+    env = make_env(env_id)
     inner = env.unwrapped
     steps = spent = 0.0
     for seed, actions in episodes:
@@ -53,7 +53,7 @@ def raw_limit(env_id: str, episodes: Episodes) -> float:
 
 
 def plain_loop(env_id: str, policy, seeds: list[int]) -> float:
-    env = recipe(env_id).make()
+    env = make_env(env_id)
     noise, steps, start = np.zeros((1, 0), np.float32), 0, time.perf_counter()
     for seed in seeds:
         observation, _ = env.reset(seed=seed)
@@ -70,7 +70,7 @@ def sb3_loop(env_id: str, path: Path, episodes: int) -> float:
     from stable_baselines3.common.evaluation import evaluate_policy
     from stable_baselines3.common.monitor import Monitor
 
-    env = Monitor(recipe(env_id).make())
+    env = Monitor(make_env(env_id))
     model = SAC.load(path, device="cpu")
     start = time.perf_counter()
     _, lengths = evaluate_policy(model, env, episodes, return_episode_rewards=True)
@@ -81,9 +81,9 @@ def sb3_zip(env_id: str, folder: Path) -> Path:
     import torch
     from stable_baselines3 import SAC
 
-    model = SAC("MlpPolicy", recipe(env_id).make(), buffer_size=1, seed=0)
+    model = SAC("MlpPolicy", make_env(env_id), buffer_size=1, seed=0)
     if env_id == demo.ENVIRONMENT:
-        shipped = load_policy(demo.policy_path(), recipe(env_id).make())
+        shipped = load_policy(demo.policy_path(), make_env(env_id))
         actor = model.actor
         layers = [*(m for m in actor.latent_pi if isinstance(m, torch.nn.Linear)), actor.mu]
         for layer, weight, bias in zip(layers, shipped.weights, shipped.biases, strict=True):
@@ -109,7 +109,7 @@ def main() -> None:
         discounted_returns(episodes)
         returns = time.perf_counter() - start
         few = max(3, options.episodes // 20)
-        policy = load_policy(path, recipe(options.env).make())
+        policy = load_policy(path, make_env(options.env))
         seeds = [int(seed) for seed in episodes.seeds[:few]]
         rates = {
             "tightrope collect (start-up included)": len(episodes.rewards) / whole,

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import cyclopts
 import torch
-import tyro
 
 import tightrope as tr
 from tightrope import demo
@@ -31,6 +31,7 @@ FACTORS = (1.2, 1.5, 2.0)
 MOST = 500
 
 
+@cyclopts.Parameter(name="*")
 @dataclass(frozen=True)
 class Args:
     """What to measure."""
@@ -99,4 +100,4 @@ def ahead(name: str, path: Path, env: str, args: Args) -> None:
 
 
 if __name__ == "__main__":
-    main(tyro.cli(Args))
+    cyclopts.run(main)

@@ -2,7 +2,7 @@
 
     python benchmarks/monitor.py                          # everything: about half an hour
     python benchmarks/monitor.py --policies pendulum --nominal 200 --episodes 10
-    python benchmarks/monitor.py --markdown               # the rows that exist, as docs/monitor.md
+    python benchmarks/monitor.py --markdown               # the rows that exist, as monitor.md
 
 A certificate is issued from a fixed seed (once; it stays in the work folder), then episodes are
 rolled out with other seeds: nominal ones, and ones in a changed environment. Each is a row of a CSV
@@ -16,10 +16,10 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
+import cyclopts
 import gymnasium as gym
 import numpy as np
 import torch
-import tyro
 from scipy.stats import beta
 
 import tightrope as tr
@@ -148,6 +148,7 @@ def conditions(subject: Subject) -> list[tuple[str, float]]:
     return [*found, *(("bias", b) for b in subject.biases), ("delay", 1), ("delay", 2)]
 
 
+@cyclopts.Parameter(name="*")
 @dataclass(frozen=True)
 class Args:
     """What to measure."""
@@ -347,4 +348,4 @@ def draw(name: str, rows: list[dict], path: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(tyro.cli(Args))
+    cyclopts.run(main)

@@ -14,9 +14,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import cyclopts
 import numpy as np
 import torch
-import tyro
 
 import tightrope as tr
 from tightrope import demo
@@ -46,6 +46,7 @@ SHOWN = (
 )
 
 
+@cyclopts.Parameter(name="*")
 @dataclass(frozen=True)
 class Args:
     """What to measure."""
@@ -105,4 +106,4 @@ def rolled_out(name: str, seed: int, args: Args) -> "tr.Episodes":
 
 
 if __name__ == "__main__":
-    main(tyro.cli(Args))
+    cyclopts.run(main)

@@ -19,7 +19,7 @@ sys.path.insert(0, str(HELPERS))
 for name in ("FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "COLUMNS"):
     os.environ.pop(name, None)
 
-from tightrope.environments import recipe  # noqa: E402
+from tightrope.environments import EnvInfo  # noqa: E402
 from tightrope.files import sha256  # noqa: E402
 from tightrope.policies import MLPPolicy, TrainingRecord, save_mlp, save_record  # noqa: E402
 
@@ -79,7 +79,7 @@ def write_trained(small_policy):
         save_mlp(small_policy(3, 1), weights, environment="Pendulum-v1")
         given = {
             "agent": "sac",
-            "environment": recipe("Pendulum-v1").to_json(),
+            "environment": EnvInfo.of("Pendulum-v1").to_json(),
             "steps": 1000,
             "episodes": 5,
             "gamma": 0.99,

@@ -45,23 +45,24 @@ def test_the_tutorial_on_policies_runs(tmp_path, monkeypatch, capsys):
         "predictor.safetensors",
         "rollouts.safetensors",
     }
-    assert len(names["gate"].outcomes) == 2
+    assert len(names["report"].conditions) == 2
     assert "Risk certificate for swing in Pendulum-v1" in capsys.readouterr().out
 
 
 def test_the_tutorial_on_logs_runs(tmp_path, monkeypatch, capsys):
     names = run("tutorial-log", tmp_path, monkeypatch)
     found = names["certificate"]
-    assert (found.episodes.pilot, found.episodes.validation, found.episodes.test) == (10, 40, 10)
-    assert found.truncated_episodes == 40
+    assert (found.episodes.fit, found.episodes.calibration, found.episodes.test) == (15, 45, 0)
+    assert found.truncated_episodes == 45
     assert names["known"].return_range.source == "user"
     assert "this was not checked" in capsys.readouterr().out
 
 
 def test_the_tutorial_on_the_paper_runs(tmp_path, monkeypatch, capsys):
     names = run("tutorial-paper", tmp_path, monkeypatch)
-    said = capsys.readouterr().out
-    assert all(f"{scheme} [" in said for scheme in names["schemes"])
+    lines = capsys.readouterr().out.splitlines()
+    schemes = [line.split()[0] for line in lines[:4]]
+    assert schemes == ["nonrec-noninf", "nonrec-inf", "rec-2", "rec-6"]
     assert names["study"].name == "paper"
 
 
@@ -72,7 +73,10 @@ def test_the_examples_of_extensions_run(tmp_path, monkeypatch, capsys):
     plain = losses.mean() + np.sqrt(np.log(40) / 40)
     assert names["hoeffding_upper"](losses, delta=0.025) == pytest.approx(min(1, plain))
     assert names["certificate"].time_limit == 50
-    said = capsys.readouterr().out
-    assert "source='training'" in said
-    assert "\n50\n" in said
+    assert names["limit"].share == 0.9
+    printed = capsys.readouterr().out
+    assert "property: peak speed" in printed
+    assert "property limit: peak speed" in printed
+    assert "source='training'" in printed
+    assert "\n50\n" in printed
     assert len(names["read"]("runs.jsonl")) == 30

@@ -13,7 +13,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from tightrope.environments import PAPER_IDS, Recipe, recipe
+from tightrope.environments import PAPER_IDS, EnvInfo, make_env, recorded_environment
 from tightrope.errors import InputError
 
 EXTRA = {"dm_control": "shimmy", "metaworld": "metaworld"}
@@ -33,7 +33,7 @@ def made():
                 warnings.simplefilter("ignore")
                 pytest.importorskip(EXTRA[SUITES[name]])
         if name not in cache:
-            cache[name] = recipe(name).make()
+            cache[name] = make_env(name)
         return cache[name]
 
     yield make
@@ -72,7 +72,7 @@ def test_the_papers_environments_are_the_eleven_of_the_specification():
 @pytest.mark.parametrize("name", PAPER_IDS)
 def test_every_environment_has_flat_observations_and_box_actions(name, made):
     env = made(name)
-    assert recipe(name).suite == SUITES[name]
+    assert EnvInfo.of(name).suite == SUITES[name]
     assert isinstance(env.observation_space, gym.spaces.Box)
     assert len(env.observation_space.shape) == 1
     assert isinstance(env.action_space, gym.spaces.Box)
@@ -90,7 +90,7 @@ def test_the_same_seed_gives_the_same_episode_whatever_came_before(name, made):
     roll_out(env, 9, steps=3)  # left in the middle
     again = roll_out(env, 7)
     slow = SUITES[name] == "metaworld" and name != "reach-v3"  # to build; one of three will do
-    fresh = first if slow else roll_out(recipe(name).make(), 7)
+    fresh = first if slow else roll_out(make_env(name), 7)
     for found in (again, fresh):
         np.testing.assert_array_equal(found[0], first[0])
         np.testing.assert_array_equal(found[1], first[1])
@@ -122,15 +122,15 @@ def test_the_default_thinning_is_that_of_the_specification(name, thin):
     suite = "dm_control" if name.startswith("dm_control") else SUITES.get(name, "gymnasium")
     if suite in EXTRA:
         pytest.importorskip(EXTRA[suite])
-    assert recipe(name).thin == thin
+    assert EnvInfo.of(name).thin == thin
 
 
 @pytest.mark.parametrize(
     ("name", "fixed"),
     [("HalfCheetah-v4", True), ("Pendulum-v1", True), ("Hopper-v4", False), ("CartPole-v1", False)],
 )
-def test_a_recipe_knows_whether_episodes_have_a_fixed_length(name, fixed):
-    assert recipe(name).fixed_length is fixed
+def test_an_environment_knows_whether_episodes_have_a_fixed_length(name, fixed):
+    assert EnvInfo.of(name).fixed_length is fixed
 
 
 LIMITS = dict.fromkeys(PAPER_IDS[:8], 1000) | dict.fromkeys(PAPER_IDS[8:], 500)
@@ -138,10 +138,10 @@ LIMITS |= {"Pendulum-v1": 200, "CartPole-v1": 500, "Counting-v0": None}
 
 
 @pytest.mark.parametrize(("name", "limit"), LIMITS.items())
-def test_a_recipe_knows_the_time_limit(name, limit, made):
+def test_an_environment_knows_the_time_limit(name, limit, made):
     made(name)
-    assert recipe(name).time_limit == limit
-    assert recipe(name).to_json()["time_limit"] == limit
+    assert EnvInfo.of(name).time_limit == limit
+    assert EnvInfo.of(name).to_json()["time_limit"] == limit
 
 
 @pytest.mark.parametrize("name", [*PAPER_IDS, "Pendulum-v1"])
@@ -155,7 +155,7 @@ def test_episodes_are_truncated_exactly_at_the_time_limit(name, made):
         action = np.zeros(env.action_space.shape, np.float32)
         *_, terminated, truncated, info = env.step(action)
         steps += 1
-    assert (steps, terminated, truncated) == (recipe(name).time_limit, False, True)
+    assert (steps, terminated, truncated) == (EnvInfo.of(name).time_limit, False, True)
     assert ("success" in info) == (SUITES.get(name) == "metaworld")
     if hasattr(env.unwrapped, "_terminate_when_unhealthy"):
         env.unwrapped._terminate_when_unhealthy = True
@@ -170,42 +170,42 @@ def test_episodes_are_truncated_exactly_at_the_time_limit(name, made):
 )
 def test_only_tasks_with_a_time_limit_have_a_fixed_length_in_dm_control(name, fixed, limit):
     pytest.importorskip("shimmy")
-    found = recipe(name)
+    found = EnvInfo.of(name)
     assert (found.fixed_length, found.time_limit) == (fixed, limit)
 
 
-def test_meta_worlds_goals_are_fifty_fixed_ones_and_the_recipe_says_so(made):
+def test_meta_worlds_goals_are_fifty_fixed_ones_and_the_record_says_so(made):
     """The oracle is Meta-World's own task list; the goal is the end of reach-v3's observation."""
     env = made("reach-v3")
     import metaworld
 
-    tasks = metaworld.MT1("reach-v3", seed=recipe("reach-v3").goal_seed).train_tasks
+    tasks = metaworld.MT1("reach-v3", seed=EnvInfo.of("reach-v3").goal_seed).train_tasks
     goals = {pickle.loads(task.data)["rand_vec"][-3:].tobytes() for task in tasks}
     assert len(goals) == 50
     found = {env.reset(seed=seed)[0][-3:].tobytes() for seed in range(80)}
     assert found <= goals
     assert len(found) > 30  # 40 of 50 on average
-    said = recipe("reach-v3").seeds
+    said = EnvInfo.of("reach-v3").seeds
     assert "50 goals" in said
-    assert str(recipe("reach-v3").goal_seed) in said
+    assert str(EnvInfo.of("reach-v3").goal_seed) in said
     assert "no others" in said
 
 
-def test_recipes_say_what_their_seeds_mean():
-    assert "initial state" in recipe("Hopper-v4").seeds
-    assert recipe("Hopper-v4").goal_seed is None
+def test_environments_say_what_their_seeds_mean():
+    assert "initial state" in EnvInfo.of("Hopper-v4").seeds
+    assert EnvInfo.of("Hopper-v4").goal_seed is None
 
 
 # --- recipes as data --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", [*PAPER_IDS, "Pendulum-v1", "custom_environments:Counting-v0"])
-def test_a_recipe_survives_json(name):
+def test_an_environment_survives_json(name):
     if SUITES.get(name) in EXTRA:
         pytest.importorskip(EXTRA[SUITES[name]])
-    original = recipe(name)
+    original = EnvInfo.of(name)
     record = json.loads(json.dumps(original.to_json()))
-    assert Recipe.from_json(record) == original
+    assert EnvInfo.from_json(record) == original
     assert record["id"] == name
 
 
@@ -219,25 +219,25 @@ def test_a_recipe_survives_json(name):
         lambda record: record.clear(),
     ],
 )
-def test_a_recipe_with_missing_or_unknown_fields_is_refused(change):
-    record = recipe("Hopper-v4").to_json()
+def test_an_environment_with_missing_or_unknown_fields_is_refused(change):
+    record = EnvInfo.of("Hopper-v4").to_json()
     change(record)
-    with pytest.raises(InputError, match="expected a recipe with the fields"):
-        Recipe.from_json(record)
+    with pytest.raises(InputError, match="the record of an environment with the fields"):
+        EnvInfo.from_json(record)
 
 
 @pytest.mark.parametrize(
     "change",
     [{"thin": 0}, {"thin": "3"}, {"suite": "atari"}, {"time_limit": "1000"}, {"time_limit": True}],
 )
-def test_a_recipe_with_values_of_another_kind_is_refused(change):
+def test_an_environment_with_values_of_another_kind_is_refused(change):
     with pytest.raises(InputError, match="as tightrope writes it"):
-        Recipe.from_json({**recipe("Hopper-v4").to_json(), **change})
+        EnvInfo.from_json({**EnvInfo.of("Hopper-v4").to_json(), **change})
 
 
-def test_a_recipe_is_returned_as_it_is():
-    given = Recipe("Hopper-v4", "gymnasium", 7, False, "as ever")
-    assert recipe(given) is given
+def test_an_environment_is_returned_as_it_is():
+    given = EnvInfo("Hopper-v4", "gymnasium", 7, False, "as ever")
+    assert EnvInfo.of(given) is given
 
 
 # --- warnings ---------------------------------------------------------------------------------
@@ -253,12 +253,12 @@ def warnings_of(action):
 @pytest.mark.parametrize("name", PAPER_IDS[:5])
 def test_building_a_v4_environment_warns_of_nothing(name):
     assert warnings_of(lambda: gym.make(name))  # Gymnasium itself does
-    assert warnings_of(lambda: recipe(name).make()) == []
+    assert warnings_of(lambda: make_env(name)) == []
 
 
 @pytest.mark.parametrize("words", ["low on oil", "calibration is out of date"])
 def test_other_warnings_still_get_through(words):
-    found = warnings_of(lambda: recipe("Complaining-v0").make())
+    found = warnings_of(lambda: make_env("Complaining-v0"))
     assert any(words in warning for warning in found)
 
 
@@ -277,7 +277,7 @@ def test_registering_again_is_passed_over_in_silence_but_nothing_else_is(tmp_pat
         (tmp_path / f"{name}_registration.py").write_text(REGISTERING)
     monkeypatch.syspath_prepend(tmp_path)
     for name in ("first", "second"):
-        found = warnings_of(lambda name=name: recipe(f"{name}_registration:Overridden-v0"))
+        found = warnings_of(lambda name=name: EnvInfo.of(f"{name}_registration:Overridden-v0"))
         assert len(found) == 1
         assert "the forks are bent" in found[0]
     again = warnings_of(lambda: gym.register("Overridden-v0", custom_environments.Counting))
@@ -290,14 +290,14 @@ def test_an_imported_module_may_set_filters_of_its_own(tmp_path, monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         before = list(warnings.filters)
-        recipe("third_registration:Overridden-v0")
+        EnvInfo.of("third_registration:Overridden-v0")
         (added,) = [filter_ for filter_ in warnings.filters if filter_ not in before]
     assert added[1].pattern == "a filter of the module's own"
 
 
 def test_building_leaves_the_warning_filters_as_they_were():
     before = list(warnings.filters)
-    recipe("Hopper-v4").make()
+    make_env("Hopper-v4")
     assert warnings.filters == before
 
 
@@ -305,7 +305,7 @@ def test_building_leaves_the_warning_filters_as_they_were():
 
 
 def test_dictionaries_are_flattened_as_gymnasium_flattens_them():
-    env = recipe("Dictionary-v0").make()
+    env = make_env("Dictionary-v0")
     assert env.observation_space.shape == (8,)
     observation, _ = env.reset(seed=3)
     raw, _ = gym.make("Dictionary-v0", disable_env_checker=True).reset(seed=3)
@@ -315,13 +315,13 @@ def test_dictionaries_are_flattened_as_gymnasium_flattens_them():
 
 @pytest.mark.parametrize(("name", "width"), [("Grid-v0", 6), ("Pair-v0", 5), ("Image-v0", 1296)])
 def test_other_shapes_are_flattened(name, width):
-    env = recipe(name).make()
+    env = make_env(name)
     assert env.observation_space.shape == (width,)
     assert env.reset(seed=0)[0].shape == (width,)
 
 
 def test_discrete_actions_are_welcome():
-    assert isinstance(recipe("CartPole-v1").make().action_space, gym.spaces.Discrete)
+    assert isinstance(make_env("CartPole-v1").action_space, gym.spaces.Discrete)
 
 
 @pytest.mark.parametrize(
@@ -337,7 +337,7 @@ def test_discrete_actions_are_welcome():
 )
 def test_unsupported_spaces_are_refused_and_named(name, space):
     with pytest.raises(InputError) as refusal:
-        recipe(name).make()
+        make_env(name)
     assert space in str(refusal.value)
     assert name in str(refusal.value)
     assert "\n" not in str(refusal.value)
@@ -351,8 +351,8 @@ def test_a_module_before_the_id_is_imported_first(tmp_path, monkeypatch):
     )
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(InputError):
-        recipe("Forklift-v3")
-    found = recipe("warehouse:Forklift-v3")
+        EnvInfo.of("Forklift-v3")
+    found = EnvInfo.of("warehouse:Forklift-v3")
     assert found.make().reset(seed=1)[0].shape == (3,)
     assert (found.suite, found.thin) == ("gymnasium", 3)
 
@@ -367,12 +367,12 @@ gym.register("Forklift-v7", Counting, max_episode_steps=4)
 def test_a_recorded_module_of_the_working_directory_is_imported_to_build(tmp_path):
     """In a process that has not imported it, with the working directory not on its path."""
     (tmp_path / "yard.py").write_text(MODULE)
-    record = {**recipe("Counting-v0").to_json(), "id": "yard:Forklift-v7", "time_limit": 4}
+    record = {**EnvInfo.of("Counting-v0").to_json(), "id": "yard:Forklift-v7", "time_limit": 4}
     code = (
-        "from tightrope.environments import Recipe, recipe\n"
-        f"found = Recipe.from_json({record!r})\n"
+        "from tightrope.environments import EnvInfo, make_env\n"
+        f"found = EnvInfo.from_json({record!r})\n"
         "assert found.make().reset(seed=1)[0].shape == (3,)\n"
-        "assert recipe('yard:Forklift-v7') == found\n"
+        "assert EnvInfo.of('yard:Forklift-v7') == found\n"
     )
     answer = subprocess.run(
         [sys.executable, "-P", "-W", "error", "-c", code],
@@ -393,7 +393,7 @@ def test_a_module_that_cannot_be_imported_is_an_input_error_of_one_line(
     (tmp_path / "broken_warehouse.py").write_text(source)
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(InputError, match="broken_warehouse") as refusal:
-        recipe("broken_warehouse:Forklift-v0")
+        EnvInfo.of("broken_warehouse:Forklift-v0")
     assert "\n" not in str(refusal.value)
 
 
@@ -405,23 +405,23 @@ def counting():
 
 
 @pytest.mark.parametrize("name", ["Hopper-v4", "Pendulum-v1", "Counting-v0"])
-def test_an_environment_as_registered_has_the_recipe_of_its_id(name):
+def test_an_environment_as_registered_is_known_by_its_id(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         env = gym.make(name)
-    assert recipe(env) == recipe(name)
+    assert EnvInfo.of(env) == EnvInfo.of(name)
 
 
 def test_the_window_that_an_environment_is_shown_in_is_no_part_of_it():
     env = gym.make("Pendulum-v1", render_mode="rgb_array")
-    assert recipe(env) == recipe("Pendulum-v1")
+    assert EnvInfo.of(env) == EnvInfo.of("Pendulum-v1")
     env = gym.make("Pendulum-v1", render_mode="rgb_array", g=5.0)
-    assert recipe(env).make().render_mode is None
+    assert make_env(env).render_mode is None
 
 
 def test_an_environment_with_arguments_is_built_with_them():
     env = gym.make("Pendulum-v1", g=5.0, max_episode_steps=7)
-    found = recipe(env)
+    found = EnvInfo.of(env)
     assert (found.id, found.suite, found.thin) == ("Pendulum-v1(g=5.0)", "custom", 3)
     assert found.time_limit == 7
     again = found.make()
@@ -433,9 +433,9 @@ def test_an_environment_with_arguments_is_built_with_them():
 
 def test_an_environment_with_wrappers_is_built_with_them():
     wrapped = gym.wrappers.RescaleAction(gym.make("Pendulum-v1"), np.float32(-1), np.float32(1))
-    found = recipe(wrapped)
+    found = EnvInfo.of(wrapped)
     assert found.id == "Pendulum-v1 in RescaleAction"
-    assert found.make().action_space.high == 1.0
+    assert roll_out(found.make(), 0)[1].min() >= 0
     assert found.time_limit == 200
 
 
@@ -449,7 +449,7 @@ def test_an_environment_with_wrappers_is_built_with_them():
 )
 def test_an_environment_that_cannot_be_built_anew_is_refused_with_the_remedy(env, remedy):
     with pytest.raises(InputError, match=remedy) as refusal:
-        recipe(env())
+        EnvInfo.of(env())
     assert "\n" not in str(refusal.value)
 
 
@@ -462,26 +462,26 @@ FACTORIES = {
 
 
 @pytest.mark.parametrize(("factory", "name"), FACTORIES.values(), ids=FACTORIES)
-def test_a_function_that_returns_an_environment_has_a_recipe(factory, name):
-    found = recipe(factory)
+def test_a_function_that_returns_an_environment_is_known_by_its_name(factory, name):
+    found = EnvInfo.of(factory)
     assert found.id.endswith(name)
     assert (found.suite, found.thin, found.time_limit) == ("custom", 3, None)
     assert found.make().reset(seed=1)[0].shape == (3,)
 
 
-def test_the_recipe_of_a_function_knows_thinning_and_time_limit_where_they_show():
-    limited = recipe(lambda: gym.wrappers.TimeLimit(custom_environments.Counting(), 3))
+def test_the_environment_of_a_function_knows_thinning_and_time_limit_where_they_show():
+    limited = EnvInfo.of(lambda: gym.wrappers.TimeLimit(custom_environments.Counting(), 3))
     assert limited.time_limit == 3
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # v4 is out of date, but nobody needs to hear
-        ant = recipe(lambda: gym.make("Ant-v4", max_episode_steps=9))
+        ant = EnvInfo.of(lambda: gym.make("Ant-v4", max_episode_steps=9))
     assert (ant.id, ant.thin, ant.time_limit) == ("Ant-v4", 5, 9)
 
 
 def test_what_a_function_returns_is_flattened_and_checked_as_all_environments():
     shaped = functools.partial(custom_environments.Shaped, custom_environments.DICTIONARY)
-    assert recipe(shaped).make().observation_space.shape == (8,)
-    words = recipe(lambda: custom_environments.Shaped(gym.spaces.Discrete(4)))
+    assert make_env(shaped).observation_space.shape == (8,)
+    words = EnvInfo.of(lambda: custom_environments.Shaped(gym.spaces.Discrete(4)))
     with pytest.raises(InputError, match="Box or Dict observations"):
         words.make()
 
@@ -497,16 +497,100 @@ def broken():
 )
 def test_a_function_that_returns_no_environment_is_an_input_error_of_one_line(factory):
     with pytest.raises(InputError, match="expected a") as refusal:
-        recipe(factory)
+        EnvInfo.of(factory)
     assert "\n" not in str(refusal.value)
 
 
 def test_the_record_of_a_python_object_cannot_be_built_and_says_what_to_do():
-    record = json.loads(json.dumps(recipe(counting).to_json()))
+    record = json.loads(json.dumps(EnvInfo.of(counting).to_json()))
     assert "factory" not in record
-    found = Recipe.from_json(record)
+    found = EnvInfo.from_json(record)
     with pytest.raises(InputError, match=r"counting.*pass the object.*`env`"):
         found.make()
+
+
+# --- arguments and files ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "given", [{"g": 5.0, "max_episode_steps": 7}, ("g=5.0", "max_episode_steps=7")]
+)
+def test_arguments_go_to_gymnasium_make_and_on_record(given):
+    found = EnvInfo.of("Pendulum-v1", given)
+    env = found.make()
+    assert env.unwrapped.g == 5.0
+    assert len(roll_out(env, 3, 20)[1]) == 7
+    record = json.loads(json.dumps(found.to_json()))
+    assert record == {
+        **EnvInfo.of("Pendulum-v1").to_json(),
+        "time_limit": 7,
+        "kwargs": {"g": 5.0, "max_episode_steps": 7},
+    }
+    assert EnvInfo.from_json(record) == found == recorded_environment(record)
+    assert "kwargs" not in EnvInfo.of("Pendulum-v1").to_json()
+    assert EnvInfo.of(EnvInfo.of("Pendulum-v1", {"g": 5.0}), {"max_episode_steps": 7}) == found
+
+
+def test_arguments_as_texts_are_json_or_else_texts():
+    found = EnvInfo.of(counting_of, ("a=true", "b=[1, 2]", "c=far=off", "d=None", "e=False")).kwargs
+    assert found == {"a": True, "b": [1, 2], "c": "far=off", "d": None, "e": False}
+
+
+BAD_ARGUMENTS = {
+    "no value": ("Pendulum-v1", ("g",), "NAME=VALUE, found 'g'"),
+    "no name": ("Pendulum-v1", ("=3",), "NAME=VALUE, found '=3'"),
+    "an object": ("Pendulum-v1", {"g": object()}, "on record, found"),
+    "NaN": ("Pendulum-v1", {"g": float("nan")}, "on record, found"),
+    "an unknown one": (
+        "Pendulum-v1",
+        {"gravity": 3},
+        "cannot build 'Pendulum-v1': TypeError.*gravity",
+    ),
+    "for a function without": (lambda: custom_environments.Counting(), {"g": 3}, "cannot build"),
+}
+
+
+@pytest.mark.parametrize(("env", "given", "words"), BAD_ARGUMENTS.values(), ids=BAD_ARGUMENTS)
+def test_bad_arguments_are_one_line(env, given, words):
+    with pytest.raises(InputError, match=words) as refusal:
+        make_env(env, given)
+    assert "\n" not in str(refusal.value)
+
+
+def test_of_a_record_only_arguments_that_are_numbers_are_used():
+    """A text may be the name of a file that the environment reads."""
+    record = {**EnvInfo.of("Ant-v4").to_json(), "kwargs": {"xml_file": "/etc/passwd"}}
+    with pytest.raises(InputError, match=r"expected `env` and `env_kwargs`.*xml_file"):
+        recorded_environment(record)
+    record["kwargs"] = {"use_contact_forces": True}
+    assert recorded_environment(record).make().observation_space.shape == (111,)
+
+
+def counting_of(**arguments):
+    return custom_environments.Counting()
+
+
+WRAPPED = """
+import gymnasium as gym
+
+def slow(g=10.0):
+    return gym.wrappers.TransformReward(gym.make("Pendulum-v1", g=g, max_episode_steps=9), abs)
+"""
+
+
+def test_a_function_of_a_file_gives_an_environment_with_wrappers_of_ones_own(tmp_path):
+    (tmp_path / "wrapped.py").write_text(WRAPPED)
+    found = EnvInfo.of(f"{tmp_path}/wrapped.py:slow", ("g=5.0",))
+    assert (found.id, found.suite, found.time_limit) == ("wrapped.py:slow", "custom", 9)
+    assert found.to_json()["kwargs"] == {"g": 5.0}
+    assert found.make().unwrapped.g == 5.0
+    assert roll_out(found.make(), 0)[1].min() >= 0
+    with pytest.raises(InputError, match=r"a record that names .wrapped\.py:slow"):
+        recorded_environment(found.to_json())
+    with pytest.raises(InputError, match="expected a function 'fast' in"):
+        EnvInfo.of(f"{tmp_path}/wrapped.py:fast")
+    with pytest.raises(InputError, match="found nothing at"):
+        EnvInfo.of(f"{tmp_path}/missing.py:slow")
 
 
 # --- wrong ids and missing packages -----------------------------------------------------------
@@ -534,22 +618,44 @@ def test_an_unknown_id_names_the_nearest(wrong, right):
         if wrong.startswith(prefix):
             pytest.importorskip(module)
     with pytest.raises(InputError) as refusal:
-        recipe(wrong)
+        EnvInfo.of(wrong)
     assert f"found {wrong.rpartition(':')[2]!r}" in str(refusal.value)
     assert right in str(refusal.value)
     assert "\n" not in str(refusal.value)
 
 
+@pytest.mark.parametrize(
+    ("dropped", "instead"),
+    [
+        *[
+            ("Hopper-v3", "Hopper-v4"),
+            ("Hopper-v2", "Hopper-v4"),
+            ("HalfCheetah-v1", "HalfCheetah-v4"),
+        ],
+        *[("LunarLander-v2", "LunarLander-v3"), ("Pendulum-v0", "Pendulum-v1")],
+        *[("BipedalWalker-v2", "BipedalWalker-v3"), ("CartPole-v2", None), ("Taxi-v1", "Taxi-v")],
+        ("Ant-v3", "Ant-v4 with `env_kwargs` use_contact_forces=true"),
+    ],
+)
+def test_an_id_that_gymnasium_dropped_is_answered_with_the_one_that_replaced_it(dropped, instead):
+    with pytest.raises(InputError) as refusal:
+        EnvInfo.of(dropped)
+    said = str(refusal.value)
+    assert ("which it dropped: use" in said) == (instead is not None)
+    assert instead is None or f"found {dropped!r}, which it dropped: use {instead}" in said
+    assert "\n" not in said
+
+
 @pytest.mark.parametrize("wrong", ["", "xyzzy", "a:b:c", "Hopper v4", "-v3", "no_module:X-v0"])
 def test_an_id_like_no_other_is_still_an_input_error(wrong):
     with pytest.raises(InputError):
-        recipe(wrong)
+        EnvInfo.of(wrong)
 
 
 @pytest.mark.parametrize("wrong", [None, 3, ("Hopper-v4",)], ids=repr)
 def test_what_is_no_id_is_an_input_error(wrong):
     with pytest.raises(InputError, match="expected the id of an environment"):
-        recipe(wrong)
+        EnvInfo.of(wrong)
 
 
 @pytest.mark.parametrize(
@@ -563,10 +669,10 @@ def test_what_is_no_id_is_an_input_error(wrong):
 def test_a_missing_extra_is_answered_with_the_remedy(name, module, extra, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(InputError) as refusal:
-        recipe(name)
+        EnvInfo.of(name)
     assert f'pip install "tightrope[{extra}]"' in str(refusal.value)
     assert "\n" not in str(refusal.value)
-    given = Recipe(name, "dm_control" if extra == "dmc" else "metaworld", 5, True, "", 0)
+    given = EnvInfo(name, "dm_control" if extra == "dmc" else "metaworld", 5, True, "", 0)
     with pytest.raises(InputError, match="pip install"):
         given.make()
 
@@ -576,8 +682,8 @@ def test_shimmy_without_dm_control_is_answered_with_the_remedy():
     pytest.importorskip("shimmy")
     code = (
         "import sys; sys.modules['dm_control'] = None\n"
-        "from tightrope.environments import recipe\n"
-        "recipe('dm_control/walker-walk-v0').make()\n"
+        "from tightrope.environments import EnvInfo, make_env\n"
+        "make_env('dm_control/walker-walk-v0')\n"
     )
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert 'pip install "tightrope[dmc]"' in answer.stderr.splitlines()[-1]
@@ -588,7 +694,7 @@ def test_a_package_that_gymnasium_itself_misses_is_an_input_error_of_one_line(mo
     monkeypatch.delitem(sys.modules, "gymnasium.envs.box2d", raising=False)
     monkeypatch.delitem(sys.modules, "gymnasium.envs.box2d.lunar_lander", raising=False)
     with pytest.raises(InputError, match=r"cannot build 'LunarLander-v3'.*pip install") as refusal:
-        recipe("LunarLander-v3").make()
+        make_env("LunarLander-v3")
     assert "\n" not in str(refusal.value)
 
 
@@ -601,5 +707,5 @@ def test_an_environment_that_cannot_be_built_is_an_input_error(tmp_path, monkeyp
     )
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(InputError, match=r"cannot build 'unbuildable:Arm-v0'") as refusal:
-        recipe("unbuildable:Arm-v0").make()
+        make_env("unbuildable:Arm-v0")
     assert "\n" not in str(refusal.value)

@@ -1,6 +1,6 @@
 """A command that is killed at its changes of files leaves whole artefacts or none.
 
-A few kills of benchmarks/faults.py, by events and not by time; docs/faults.md has the campaign.
+A few kills of benchmarks/faults.py, by events and not by time; the campaign: benchmarks/faults.md.
 """
 
 import json

@@ -246,14 +246,11 @@ def test_any_failure_leaves_what_was_there_and_nothing_else(failure, there, tmp_
 def test_the_old_folder_is_put_back_if_the_new_one_cannot_have_its_name(tmp_path, monkeypatch):
     path = tmp_path / "new"
     write_folder(path, letters("old"))
-    plain = type(path).rename
 
-    def rename(self, target):
-        if self.name == "new" and target == path:
-            raise OSError(5, "Input/output error")
-        return plain(self, target)
+    def take_name(temporary, path):
+        raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(type(path), "rename", rename)
+    monkeypatch.setattr("tightrope.files._take_name", take_name)
     with pytest.raises(InputError, match="Input/output error"):
         write_folder(path, letters("newer"), replace=True)
     assert (path / "a").read_text() == "old"

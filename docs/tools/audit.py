@@ -1,4 +1,4 @@
-"""The tables of audit.md, from results/audit.
+"""The tables of results/audit/README.md, from the files beside it.
 
 ``python docs/tools/audit.py`` writes them into the page, between its two marks.
 """
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "audit.md"
+PAGE = ROOT / "results" / "audit" / "README.md"
 RESULTS = ROOT / "results" / "audit"
 BEGIN, END = "<!-- tables: docs/tools/audit.py -->", "<!-- end of tables -->"
 PROCESSES = (

@@ -4,7 +4,7 @@ Messages of the library name arguments in backticks (`pilot_episodes`); the comm
 its own as the flag (--pilot-episodes).
 """
 
-__all__ = ["InputError", "one_line"]
+__all__ = ["InputError", "one_line", "printable"]
 
 
 class InputError(ValueError):
@@ -15,3 +15,9 @@ def one_line(error: BaseException, limit: int = 200) -> str:
     """What an exception says as one line of at most `limit` characters; its name if nothing."""
     said = isinstance(error, OSError) and error.strerror
     return " ".join(str(said or error).split())[:limit] or type(error).__name__
+
+
+def printable(text: str, *, lines: bool = False) -> str:
+    """Text without control characters, which are escaped; with `lines`, line feeds stay."""
+    kept = "\n" if lines else ""
+    return "".join(c if c.isprintable() or c in kept else repr(c)[1:-1] for c in text)

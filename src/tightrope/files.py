@@ -1,7 +1,13 @@
-"""Writing files and folders whole or not at all, arrays with a JSON header, and digests."""
+"""Everything that changes a disk: files and folders, whole or not at all; locks; digests.
+
+Nothing else in the package writes, renames, deletes or locks, but TensorBoard and a training's
+log, which is appended to. In folders that are ours no link is followed.
+"""
 
 import contextlib
+import ctypes
 import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -20,8 +26,14 @@ from tightrope.errors import InputError, one_line
 
 __all__ = [
     "WriteError",
+    "copy",
+    "delete",
     "load_tensors",
+    "lock",
+    "make_folder",
+    "refuse_links",
     "refuse_to_overwrite",
+    "rename",
     "replace_atomically",
     "require_plausible",
     "save_tensors",
@@ -30,12 +42,18 @@ __all__ = [
     "tensors_format",
     "write_atomically",
     "write_folder",
+    "write_text",
 ]
 
 T = TypeVar("T")
 
 _KEY = "tightrope"  # of the header among the metadata of a .safetensors file
 _DENSEST = 2000  # deflate packs at most 1,032 bytes into one
+_HERE, _NO_REPLACE = (
+    -100,
+    1,
+)  # of Linux's renameat2: relative to the working directory; never replace
+_UNKNOWN = (errno.ENOSYS, errno.EINVAL)  # what a system or a file system says that has no renameat2
 _DTYPES = {
     **{f"F{bits}": f"<f{bits // 8}" for bits in (16, 32, 64)},
     **{f"I{bits}": f"<i{bits // 8}" for bits in (8, 16, 32, 64)},
@@ -53,6 +71,10 @@ class WriteError(InputError):
 
     def __str__(self) -> str:
         return f"cannot write {str(self.path)!r}: {self.reason}"
+
+
+def _before(change: str, path: Path) -> None:
+    """Called before every change of the disk: where tests kill, and nothing else happens."""
 
 
 def require_plausible(path: Path, stated: int) -> None:
@@ -74,7 +96,7 @@ def refuse_to_overwrite(path: Path) -> None:
         raise WriteError(path, f"{str(parent)!r} is no folder to write into")
 
 
-def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a temporary file beside `path`, then give it that name in one step.
 
     Raises:
@@ -82,24 +104,33 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
     """
     refuse_to_overwrite(path)
     with _filled(path, write) as temporary:
-        try:
-            os.link(temporary, path)  # unlike rename, fails if the name was taken meanwhile
-        except FileExistsError:
-            refuse_to_overwrite(path)
-            raise
-        except PermissionError:  # a file system without hard links
-            refuse_to_overwrite(path)
-            temporary.rename(path)
+        _take_name(temporary, path)
 
 
-def replace_atomically(path: Path, write: Callable[[Path], None]) -> None:
+def replace_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """As :func:`write_atomically`, but what had the name before stands until the new one does.
 
     Raises:
         InputError: `path` cannot be written; the old file is still there.
     """
     with _filled(path, write) as temporary:
-        temporary.replace(path)
+        _before("replace", path)
+        temporary.replace(path)  # of a link: the link itself
+
+
+def write_text(path: Path, text: str, *, new: bool = False) -> None:
+    """Write a text file, or replace it.
+
+    Args:
+        path: of the file.
+        text: its contents.
+        new: whether no file may have that name yet.
+
+    Raises:
+        InputError: it cannot be written, or is there although it should be `new`.
+    """
+    write = write_atomically if new else replace_atomically
+    write(path, lambda temporary: temporary.write_text(text, "utf-8"))
 
 
 def write_folder(path: Path, fill: Callable[[Path], T], *, replace: bool = False) -> T:
@@ -115,7 +146,10 @@ def write_folder(path: Path, fill: Callable[[Path], T], *, replace: bool = False
     """
     if not replace:
         refuse_to_overwrite(path)
+    elif path.is_symlink():
+        raise InputError(f"expected a folder to replace, found the link {str(path)!r}: remove it")
     with _naming(path):
+        _before("make a folder", path)
         path.parent.mkdir(parents=True, exist_ok=True)
         holder = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
         new, old = holder / "new", holder / "old"
@@ -125,12 +159,11 @@ def write_folder(path: Path, fill: Callable[[Path], T], *, replace: bool = False
                 result = fill(new)
             sync_folder(new)
             new.chmod(0o755)
-            if not replace:
-                refuse_to_overwrite(path)  # the name may have been taken meanwhile
             try:
-                if path.exists():
-                    path.rename(old)  # no folder that holds anything can be renamed over
-                new.rename(path)
+                if replace and path.exists():
+                    _before("move the old folder away", path)
+                    path.rename(old)
+                _take_name(new, path)
             except BaseException:
                 if old.exists() and not path.exists():
                     old.rename(path)
@@ -142,7 +175,7 @@ def write_folder(path: Path, fill: Callable[[Path], T], *, replace: bool = False
 
 @contextlib.contextmanager
 def _staying(folder: Path) -> Iterator[None]:
-    """Raise OSError if the folder was deleted meanwhile, and perhaps made anew with half of it."""
+    """Raise OSError if the folder was deleted meanwhile, and perhaps made again with half of it."""
     held = os.open(folder, os.O_RDONLY)  # as long as it is open, no other gets its number
     try:
         yield
@@ -152,10 +185,121 @@ def _staying(folder: Path) -> Iterator[None]:
         os.close(held)
 
 
+def _take_name(temporary: Path, path: Path) -> None:
+    """Rename, in one step, unless something has the name."""
+    _before("take the name", path)
+    try:
+        if not _renamed(temporary, path):
+            if temporary.is_dir():
+                path.mkdir()  # fails if the name was taken meanwhile
+                temporary.rename(path)  # onto an empty folder, or it fails
+            else:
+                os.link(temporary, path)  # fails if the name was taken meanwhile
+    except OSError as error:
+        if error.errno in (errno.EEXIST, errno.ENOTEMPTY):
+            refuse_to_overwrite(path)
+        raise
+
+
+def _renamed(temporary: Path, path: Path) -> bool:
+    """Whether the system could do it; raises FileExistsError if the name was taken."""
+    try:
+        renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError):
+        return False
+    old, new = os.fsencode(temporary), os.fsencode(path)
+    if renameat2(_HERE, old, _HERE, new, _NO_REPLACE) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in _UNKNOWN:
+        return False
+    raise OSError(code, os.strerror(code), str(path))
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it, if they are not there.
+
+    Raises:
+        InputError: it cannot be made.
+    """
+    with _naming(path):
+        _before("make a folder", path)
+        path.mkdir(parents=True, exist_ok=True)
+
+
+def rename(source: Path, target: Path) -> None:
+    """Give a file or folder of ours another name, which must be free.
+
+    Raises:
+        InputError: it is taken, or cannot be had.
+    """
+    with _naming(target):
+        _take_name(source, target)
+        if source.exists():  # linked: this system cannot rename without replacing
+            source.unlink()
+
+
+def delete(path: Path) -> None:
+    """Delete a file or folder of ours, if it is there; of a link, the link itself."""
+    with _naming(path):
+        _before("delete", path)
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def copy(source: Path, target: Path) -> None:
+    """Copy a file, or a folder with all that is in it.
+
+    Raises:
+        InputError: `target` cannot be written.
+    """
+    with _naming(target):
+        _before("copy", target)
+        shutil.copytree(source, target) if source.is_dir() else shutil.copy(source, target)
+
+
+def refuse_links(folder: Path) -> None:
+    """Raise InputError if a folder of ours, or something right in it, is a link to elsewhere."""
+    there = [folder, *folder.iterdir()] if folder.is_dir() else [folder]
+    for path in there:
+        if path.is_symlink():
+            raise InputError(f"expected no links in a folder of ours, found {str(path)!r}: move it")
+
+
 @contextlib.contextmanager
-def _filled(path: Path, write: Callable[[Path], None]) -> Iterator[Path]:
+def lock(folder: Path, busy: str) -> Iterator[None]:
+    """Hold a folder for this process, by a lock on the file .lock in it.
+
+    Args:
+        folder: is made if it is not there; no link may be in it.
+        busy: what is said if another process holds it.
+
+    Raises:
+        InputError: another process holds it, it has links in it, or cannot be written.
+    """
+    make_folder(folder)
+    refuse_links(folder)
+    with _naming(folder):
+        # Neither truncated nor followed, if it became a link meanwhile.
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        held = os.open(folder / ".lock", flags, 0o644)
+    try:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(busy) from None
+        yield
+    finally:
+        os.close(held)
+
+
+@contextlib.contextmanager
+def _filled(path: Path, write: Callable[[Path], object]) -> Iterator[Path]:
     """A complete temporary file beside `path`; removed at the end if it still has its name."""
     with _naming(path):
+        _before("write", path)
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(
             dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix

@@ -4,7 +4,7 @@ import contextlib
 import importlib
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
@@ -16,26 +16,9 @@ __all__ = [
     "import_file",
     "import_module",
     "needed",
-    "on_first_use",
     "quiet_registration",
     "user_function",
 ]
-
-
-def on_first_use(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """The `__getattr__` of a package whose names are imported when they are first asked for.
-
-    Args:
-        package: its name.
-        homes: the module inside of it that each name comes from.
-    """
-
-    def found(name: str) -> Any:
-        if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
-
-    return found
 
 
 def import_module(name: str) -> ModuleType:

@@ -35,22 +35,23 @@ def checked(cls: type[T]) -> type[T]:
     return made  # type: ignore[no-any-return]
 
 
-def one_problem(error: ValidationError) -> str:
-    """The first mistake of a record: its argument, what was expected, what was found."""
+def one_problem(error: ValidationError, argument: str | None = None) -> str:
+    """The first mistake of a record, or of an argument: what was expected, what was found."""
     problems = error.errors(include_url=False)
     first = problems[0]
     if first["type"] == "value_error":  # a check of the record's own, in its own words
         return str(first["ctx"]["error"])
-    name = str(first["loc"][0]) if first["loc"] else "the record"
+    name = argument or (str(first["loc"][0]) if first["loc"] else "the record")
     if first["type"] in ("unexpected_keyword_argument", "unexpected_property"):
         return f"expected no `{name}`, found one: check its spelling"
-    same = [problem for problem in problems if problem["loc"][:1] == first["loc"][:1]]
+    place = first["loc"][:1]
+    same = [each for each in problems if argument or each["loc"][:1] == place]
     wanted = " or ".join(dict.fromkeys(_wanted(problem) for problem in same))
-    place = "".join(f"[{part}]" for part in first["loc"][1:] if isinstance(part, int))
+    index = "".join(f"[{part}]" for part in first["loc"][1:] if isinstance(part, int))
     found = repr(first["input"])[:80]
     if first["type"] in ("missing", "missing_argument"):
-        return f"expected `{name}`{place}, found none"
-    return f"`{name}`{place} must be {wanted}, found {found}"
+        return f"expected `{name}`{index}, found none"
+    return f"`{name}`{index} must be {wanted}, found {found}"
 
 
 def _wanted(problem: Mapping[str, Any]) -> str:
@@ -59,6 +60,8 @@ def _wanted(problem: Mapping[str, Any]) -> str:
         return f"{problem['ctx']['max_length']} values"
     words: str = problem["msg"]
     for before, after in (
+        (", unable to parse string as an integer", ""),
+        (", unable to parse string as a number", ""),
         ("Input should be a valid integer", "a whole number"),
         ("Input should be a valid number", "a number"),
         ("Input should be a finite number", "a finite number"),

@@ -9,14 +9,14 @@ from stable_baselines3 import PPO
 from tightrope.agents import REDQ, SACPolicy
 from tightrope.agents.evaluation import evaluate
 from tightrope.agents.experience import following_returns
-from tightrope.environments import recipe
+from tightrope.environments import EnvInfo, make_env
 from tightrope.seeds import RunStream, run_seed
 
 SMALL = {"policy_kwargs": {"net_arch": [8]}, "seed": 0, "device": "cpu"}
 
 
 def agent(kind, env):
-    made = recipe(env).make()
+    made = make_env(env)
     if kind == "ppo":
         return PPO("MlpPolicy", made, **SMALL)
     return REDQ(SACPolicy, made, critics=3, buffer_size=10, **SMALL)
@@ -24,7 +24,7 @@ def agent(kind, env):
 
 def by_hand(model, env, episodes, gamma, seed, keep):
     """Returns, lengths, values and discounted returns, one step after the other."""
-    made = recipe(env).make()
+    made = make_env(env)
     returns, lengths, values, futures = [], [], [], []
     for index in range(episodes):
         observation, _ = made.reset(seed=run_seed(seed, RunStream.EVALUATION, index))
@@ -56,7 +56,7 @@ def by_hand(model, env, episodes, gamma, seed, keep):
 def test_values_are_compared_with_the_returns_that_follow(kind, env):
     """Pendulum is always cut, InvertedPendulum falls; what a time limit cuts by 1 % is left out."""
     model, gamma = agent(kind, env), 0.9
-    seen = evaluate(model, recipe(env), episodes=2, gamma=gamma, seed=5)
+    seen = evaluate(model, EnvInfo.of(env), episodes=2, gamma=gamma, seed=5)
     returns, lengths, value, discounted = by_hand(
         model, env, 2, gamma, 5, keep=lambda left: gamma**left <= 0.01
     )
@@ -69,7 +69,7 @@ def test_values_are_compared_with_the_returns_that_follow(kind, env):
 @pytest.mark.parametrize("gamma", [0.999, 1.0])
 def test_without_a_step_whose_return_is_known_there_is_no_number(gamma):
     model = agent("redq", "Pendulum-v1")
-    seen = evaluate(model, recipe("Pendulum-v1"), episodes=1, gamma=gamma, seed=0)
+    seen = evaluate(model, EnvInfo.of("Pendulum-v1"), episodes=1, gamma=gamma, seed=0)
     assert np.isnan(seen.value)
     assert np.isnan(seen.discounted)
 
@@ -84,5 +84,5 @@ def test_following_returns_are_the_discounted_sums_of_what_follows(gamma):
 def test_an_environment_is_closed_after_its_evaluation(monkeypatch):
     closed = []
     monkeypatch.setattr(gym.Wrapper, "close", lambda self: closed.append(self))
-    evaluate(agent("redq", "Pendulum-v1"), recipe("Pendulum-v1"), episodes=1, gamma=0.9, seed=0)
+    evaluate(agent("redq", "Pendulum-v1"), EnvInfo.of("Pendulum-v1"), episodes=1, gamma=0.9, seed=0)
     assert closed

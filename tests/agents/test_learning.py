@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from tightrope.agents import read_log, train
-from tightrope.environments import recipe
+from tightrope.environments import make_env
 
 
 def random_return(env_id, episodes=50):
-    env = recipe(env_id).make()
+    env = make_env(env_id)
     env.action_space.seed(0)
     returns = []
     for seed in range(episodes):

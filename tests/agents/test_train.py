@@ -25,7 +25,7 @@ from tightrope.agents.evaluation import evaluate
 from tightrope.agents.experience import Experience
 from tightrope.agents.run import build
 from tightrope.agents.snapshot import averaged, export
-from tightrope.environments import recipe
+from tightrope.environments import make_env
 from tightrope.errors import InputError
 from tightrope.policies import load_policy, load_record
 
@@ -184,7 +184,7 @@ def test_bfloat16_reaches_all_hidden_layers_of_the_critics(tmp_path):
     model, _ = build(specify("redq", PENDULUM, precision="bfloat16", compile="never"))
     for critic in (model.critic, model.critic_target):
         assert [layer.halved for layer in critic.layers] == [True, True, False]
-    load_policy(folders["final"] / "policy.zip", recipe(PENDULUM).make())
+    load_policy(folders["final"] / "policy.zip", make_env(PENDULUM))
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_observations_are_scaled_by_the_moments_of_the_warm_up(tmp_path):
 
 def test_a_scaled_policy_leaves_with_its_scaling(tmp_path):
     folder = train("sac", PENDULUM, tmp_path / "run", **OFF)["final"]
-    env = recipe(PENDULUM).make()
+    env = make_env(PENDULUM)
     kept = weights(folder)
     mean = kept["actor.features_extractor.mean"].double().numpy()
     assert np.abs(mean).max() > 0
@@ -287,7 +287,7 @@ def test_a_policy_leaves_with_the_average_of_its_actor(share, ratio, tmp_path):
         np.testing.assert_array_equal(values(model.actor), average)
         raise KeyboardInterrupt
     np.testing.assert_array_equal(values(model.actor), seen[-1])
-    about = {"agent": "redq", "recipe": run.environment, "chosen": run.settings, "seed": 0}
+    about = {"agent": "redq", "env_info": run.environment, "chosen": run.settings, "seed": 0}
     experience.low, experience.high = -1.0, 0.0  # no episode has ended
     export(tmp_path / "snapshot", model, experience, **about)
     np.testing.assert_array_equal(values(model.actor), seen[-1])
@@ -498,7 +498,7 @@ def test_the_weights_without_pickle_act_as_the_zip_does(agent, tmp_path):
     ppo = {**SMALL, "steps": 256, "rollout": 128}
     options = ppo if agent == "ppo" else {**OFF, "precision": "bfloat16"}
     folder = list(train(agent, "InvertedPendulum-v5", tmp_path / "run", **options).values())[-1]
-    env = recipe("InvertedPendulum-v5").make()
+    env = make_env("InvertedPendulum-v5")
     rows = np.random.default_rng(0).normal(size=(8, 4)).astype(np.float32)
     frozen = load_policy(folder / "policy.safetensors", env)
     from stable_baselines3 import PPO, SAC
@@ -537,7 +537,7 @@ def test_stock_sb3_loads_the_zips_without_our_package(agent, tmp_path):
         text=True,
         check=True,
     )
-    env = recipe("InvertedPendulum-v5").make()
+    env = make_env("InvertedPendulum-v5")
     rows = np.linspace(-1, 1, 32, dtype=np.float32).reshape(8, 4)
     ours = load_policy(folder, env).act(rows, np.zeros((8, 0), np.float32))
     np.testing.assert_allclose(json.loads(done.stdout), ours.ravel(), atol=1e-5)

@@ -5,11 +5,14 @@ import math
 
 import numpy as np
 import pytest
+from constructed import certificate as constructed
+from constructed import made_up, recorded
 from recordings import certified, changed, recording, short
 
 import tightrope
 from tightrope.certificates import Options, settle
 from tightrope.certificates.certify import issue as issue_settled
+from tightrope.certificates.diagnostics import Checks
 from tightrope.errors import InputError
 from tightrope.posteriors import Scaling
 
@@ -117,7 +120,8 @@ def test_a_bound_that_says_something_has_a_neutral_status(certificate, fixed):
     assert certificate.bound < 1
     assert not certificate.vacuous
     assert not certificate.void
-    fine = dataclasses.replace(fixed, test_error=0.0, checks=certificate.checks)
+    quiet = Checks(dependence=1.0, drift=1.0)
+    fine = dataclasses.replace(fixed, test_error=0.0, clipped_share=0.0, checks=quiet)
     assert [(s.key, s.tone) for s in fine.statuses] == [("holds", "neutral")]
 
 
@@ -134,13 +138,13 @@ def test_a_fit_no_better_than_the_constant_or_the_mean_of_each_step_is_a_failed_
     assert bare.failed_fit
 
 
-def test_a_predictor_of_pure_noise_is_reported_as_failed(episodes):
-    """Rewards that no observation explains."""
-    rng = np.random.default_rng(3)
-    noisy = dataclasses.replace(episodes, rewards=rng.normal(size=len(episodes.rewards)))
-    found = issue(noisy, "auto")
+def test_a_predictor_worse_than_a_mean_is_reported_as_failed():
+    """Errors ten times as large as the returns vary."""
+    rewards, errors = made_up(scale=40.0)
+    found = constructed(recorded(rewards, errors))
     assert found.failed_fit
-    assert found.test_error >= min(found.constant_error, found.per_step_error)
+    assert found.train_error >= min(found.constant_error, found.per_step_error)
+    assert "failed-fit" in [s.key for s in found.statuses]
 
 
 def test_the_clipped_share_is_counted_by_hand_and_marked_above_a_hundredth(episodes):

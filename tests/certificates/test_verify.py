@@ -120,6 +120,7 @@ ELSE = {
     "off": 3.5,
     "auto": "rec-1",
     "delta": "delta_prime",
+    "both": "delta",
     "delta_prime": "delta",
     "1/2": "1/3",
     "1/4": "1/5",
@@ -319,7 +320,7 @@ def test_everything_asked_for_and_done_is_noticed_if_changed_although_the_digest
             if not verify(folder):
                 unnoticed.append(name(path))
     # A preset may be of the issuer's own; nothing is drawn in auto, and its fit is not repeated.
-    spare = r"settings\.preset\..*"
+    spare = r"settings\.(device|preset\..*)"
     assert [each for each in unnoticed if not re.fullmatch(spare, each)] == []
 
 

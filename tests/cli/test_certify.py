@@ -12,7 +12,7 @@ from recordings import recording
 from tightrope.certificates import load_certificate
 from tightrope.certificates.document import schema_problem
 from tightrope.certificates.verify import verify
-from tightrope.environments import recipe
+from tightrope.environments import EnvInfo
 from tightrope.rollouts import export_arrays, load, save
 
 FILES = [
@@ -72,7 +72,7 @@ def test_the_demo_is_rolled_out_certified_and_verified(tmp_path):
 
 # --- good runs, with short fits ------------------------------------------------------------------
 
-PENDULUM = recipe("Pendulum-v1").to_json()
+PENDULUM = EnvInfo.of("Pendulum-v1").to_json()
 
 
 def read_document(name):

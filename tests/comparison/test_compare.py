@@ -419,11 +419,11 @@ def test_the_event_does_not_change_on_the_way():
 
 
 def test_policies_trained_in_two_environments_are_refused(trained, tmp_path):
-    from tightrope.environments import recipe
+    from tightrope.environments import EnvInfo
 
     for name, changes in (
         ("a", {}),
-        ("b", {"environment": recipe("MountainCarContinuous-v0").to_json()}),
+        ("b", {"environment": EnvInfo.of("MountainCarContinuous-v0").to_json()}),
     ):
         (tmp_path / name).mkdir()
         trained(tmp_path / name, **changes)

@@ -12,7 +12,7 @@ from tightrope.monitors import Monitor
 from tightrope.certificates import certify
 from tightrope.certificates.document import as_text, document_digest
 from tightrope.certificates.folder import write
-from tightrope.environments import recipe, recorded_environment
+from tightrope.environments import EnvInfo, recorded_environment
 from tightrope.errors import InputError
 from tightrope.files import load_tensors, save_tensors, sha256
 from tightrope.rollouts import collect, policy_source
@@ -73,7 +73,7 @@ def forged(write_trained, tmp_path_factory):
 
 def named(environment, suite="gymnasium"):
     """A record of Pendulum by another name."""
-    return {**recipe("Pendulum-v1").to_json(), "id": environment, "suite": suite}
+    return {**EnvInfo.of("Pendulum-v1").to_json(), "id": environment, "suite": suite}
 
 
 def rename(path):
@@ -146,7 +146,7 @@ def test_no_record_makes_what_is_not_registered_by_a_known_package(record, place
 def test_of_a_record_only_a_known_id_is_used():
     """A suite or a time limit that is not the environment's own changes nothing."""
     lying = {**named("Pendulum-v1", "metaworld"), "time_limit": 3, "thin": 1}
-    assert recorded_environment(lying) == recipe("Pendulum-v1")
+    assert recorded_environment(lying) == EnvInfo.of("Pendulum-v1")
     for record in (None, "Pendulum-v1"):
         with pytest.raises(InputError, match="expected `env`, an environment to run in"):
             recorded_environment(record)

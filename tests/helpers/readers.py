@@ -158,9 +158,9 @@ def _make_policy(folder):
 
 
 def _pendulum():
-    from tightrope.environments import recipe
+    from tightrope.environments import make_env
 
-    return recipe("Pendulum-v1").make()
+    return make_env("Pendulum-v1")
 
 
 def _read_policy(path, **given):
@@ -171,14 +171,14 @@ def _read_policy(path, **given):
 
 
 def _make_record(folder):
-    from tightrope.environments import recipe
+    from tightrope.environments import EnvInfo
     from tightrope.files import sha256
     from tightrope.policies import TrainingRecord, save_record
 
     weights = _make_policy(folder)
     record = TrainingRecord(
         agent="sac",
-        environment=recipe("Pendulum-v1").to_json(),
+        environment=EnvInfo.of("Pendulum-v1").to_json(),
         steps=1000,
         episodes=5,
         gamma=0.99,
@@ -280,8 +280,9 @@ def _make_lerobot(version):
 def _make_minari(folder):
     import os
 
+    from tables import write_minari
+
     from tightrope.rollouts import Episode, join
-    from tightrope.rollouts.logs import export_minari
 
     rng = np.random.default_rng(0)
     episodes = [
@@ -297,7 +298,7 @@ def _make_minari(folder):
         for index in range(5)
     ]
     os.environ["MINARI_DATASETS_PATH"] = str(folder)
-    export_minari(join(episodes), "walk-v0")
+    write_minari("walk-v0", join(episodes))
     return folder / "walk-v0"
 
 

@@ -195,3 +195,42 @@ def write_lerobot(
     info["features"] = {**features, **_OWN}
     (folder / "meta/info.json").write_text(json.dumps(info, indent=4))
     return folder
+
+
+# --- Minari --------------------------------------------------------------------------------------
+
+
+def write_minari(name, episodes):
+    """A dataset in the local database, made by Minari itself, of recorded episodes."""
+    import warnings
+
+    import gymnasium as gym
+    import minari
+    from minari.data_collector import EpisodeBuffer
+
+    buffers = []
+    for index, episode in enumerate(episodes):
+        last = np.arange(len(episode.rewards)) == len(episode.rewards) - 1
+        buffers.append(
+            EpisodeBuffer(
+                id=index,
+                seed=int(episode.seed) if episode.seed >= 0 else None,
+                observations=np.stack([*episode.observations, episode.final_observation]),
+                actions=episode.actions,
+                rewards=episode.rewards,
+                terminations=last & episode.terminated,
+                truncations=last & episode.truncated,
+            )
+        )
+
+    def box(array):
+        return gym.spaces.Box(-np.inf, np.inf, array.shape[1:], np.float32)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of every optional field left out
+        minari.create_dataset_from_buffers(
+            name,
+            buffers,
+            observation_space=box(episodes.observations),
+            action_space=box(episodes.actions),
+        )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from tightrope.environments import recipe
+from tightrope.environments import make_env
 from tightrope.errors import InputError
 from tightrope.policies import (
     BLOCK,
@@ -49,7 +49,7 @@ SOURCE = dedent(
 
 
 def environment(name="FiveNarrow-v0"):
-    return recipe(name).make()
+    return make_env(name)
 
 
 @pytest.fixture

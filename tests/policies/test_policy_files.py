@@ -12,7 +12,7 @@ from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
 from tightrope import demo
-from tightrope.environments import recipe
+from tightrope.environments import make_env
 from tightrope.errors import InputError
 from tightrope.policies import (
     POLICY_FORMAT,
@@ -137,14 +137,14 @@ def test_a_file_without_norms_is_as_it_always_was(stored):
 
 
 def test_the_digest_is_the_sha256_of_the_file(stored):
-    policy = load_policy(stored, recipe("FiveWide-v0").make())
+    policy = load_policy(stored, make_env("FiveWide-v0"))
     assert policy.digest == hashlib.sha256(stored.read_bytes()).hexdigest()
     assert policy.name == "perceptron"
 
 
 def test_a_deterministic_policy_cannot_sample(stored):
     with pytest.raises(InputError, match="leave out `sample`"):
-        load_policy(stored, recipe("FiveWide-v0").make(), sample=True)
+        load_policy(stored, make_env("FiveWide-v0"), sample=True)
 
 
 def test_policies_and_recordings_are_told_apart_although_they_share_a_suffix(stored, tmp_path):
@@ -154,7 +154,7 @@ def test_policies_and_recordings_are_told_apart_although_they_share_a_suffix(sto
     assert not is_recording(stored)
     assert is_recording(recording)
     with pytest.raises(InputError, match=r"expected the format tightrope\.policy/1"):
-        load_policy(recording, recipe("FiveWide-v0").make())
+        load_policy(recording, make_env("FiveWide-v0"))
 
 
 def test_an_existing_file_is_not_overwritten(stored, small_policy):
@@ -170,7 +170,7 @@ def test_a_truncated_file_is_an_input_error(stored):
     for kept in range(0, len(content), 29):
         stored.write_bytes(content[:kept])
         with pytest.raises(InputError):
-            load_policy(stored, recipe("FiveWide-v0").make())
+            load_policy(stored, make_env("FiveWide-v0"))
 
 
 def rewrite(path, change):
@@ -197,7 +197,7 @@ FORGED = {
 
 @pytest.mark.parametrize("change", FORGED.values(), ids=FORGED)
 def test_a_header_that_makes_no_policy_is_an_input_error(change, stored):
-    env = recipe("FiveWide-v0").make()
+    env = make_env("FiveWide-v0")
     check_fit(load_policy(stored, env), env)
     rewrite(stored, change)
     with pytest.raises(InputError):
@@ -206,12 +206,12 @@ def test_a_header_that_makes_no_policy_is_an_input_error(change, stored):
 
 def test_a_policy_for_another_environment_is_refused(stored):
     for name in ("Pendulum-v1", "FiveNarrow-v0", "FiveKeys-v0"):
-        env = recipe(name).make()
+        env = make_env(name)
         with pytest.raises(InputError):
             check_fit(load_policy(stored, env), env)
 
 
 def test_a_file_that_is_not_there_is_an_input_error(tmp_path):
     with pytest.raises(InputError, match="nothing at"):
-        load_policy(tmp_path / "nothing.safetensors", recipe("FiveWide-v0").make())
+        load_policy(tmp_path / "nothing.safetensors", make_env("FiveWide-v0"))
     assert stored_format(tmp_path / "nothing.safetensors") is None

@@ -17,7 +17,7 @@ import pytest
 import torch
 from command import run
 
-from tightrope.environments import recipe
+from tightrope.environments import make_env
 from tightrope.errors import InputError
 from tightrope.policies import BLOCK, act_in_blocks, check_fit, load_policy
 
@@ -50,7 +50,7 @@ def loaded(path, env=None):
 
 
 def environment(name="FiveNarrow-v0"):
-    return recipe(name).make()
+    return make_env(name)
 
 
 def torchscript(path, batch):

@@ -8,7 +8,7 @@ import os
 import numpy as np
 import pytest
 
-from tightrope.environments import recipe
+from tightrope.environments import make_env
 from tightrope.errors import InputError
 from tightrope.files import sha256
 from tightrope.policies import (
@@ -234,7 +234,7 @@ def test_a_strangers_policy_json_is_none_of_ours(folder):
 
 
 def test_a_folder_is_loaded_as_the_policy_in_it(folder):
-    env = recipe("FiveWide-v0").make()
+    env = make_env("FiveWide-v0")
     assert load_policy(str(folder), env).digest == sha256(folder / "policy.safetensors")
     (folder / "policy.json").unlink()  # a policy needs no record
     assert load_policy(folder, env).digest == sha256(folder / "policy.safetensors")
@@ -245,12 +245,12 @@ def test_a_folder_whose_policy_was_changed_is_not_loaded(folder, small_policy):
     other = small_policy(5, 2, seed=1)
     save_mlp(other, folder / "policy.safetensors", environment="FiveWide-v0")
     with pytest.raises(InputError, match="changed after training"):
-        load_policy(folder, recipe("FiveWide-v0").make())
+        load_policy(folder, make_env("FiveWide-v0"))
 
 
 def test_a_folder_without_a_policy_is_one_line(tmp_path):
     with pytest.raises(InputError, match="without a policy"):
-        load_policy(tmp_path, recipe("FiveWide-v0").make())
+        load_policy(tmp_path, make_env("FiveWide-v0"))
 
 
 # --- what it is for ------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
-from tightrope.environments import recipe
+from tightrope.environments import make_env
 from tightrope.errors import InputError
 from tightrope.policies import as_policy, check_fit, load_policy
 
@@ -30,7 +30,7 @@ EVERY = [*CONTINUOUS, ("PPO", "FiveKeys-v0"), ("A2C", "FiveKeys-v0")]
 
 
 def environment(name):
-    return recipe(name).make()
+    return make_env(name)
 
 
 class Extractor(BaseFeaturesExtractor):

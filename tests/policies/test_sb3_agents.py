@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 import tightrope.policies
-from tightrope.environments import recipe
+from tightrope.environments import make_env
 from tightrope.errors import InputError
 from tightrope.policies import load_policy
 
@@ -129,7 +129,7 @@ def write(path, algorithm, state, **changes):
 
 
 def environment(name="Five-v0"):
-    return recipe(name).make()
+    return make_env(name)
 
 
 @pytest.mark.parametrize(("algorithm", "env"), CASES)

@@ -12,7 +12,7 @@ import stable_baselines3
 import torch
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
-from tightrope.environments import recipe
+from tightrope.environments import make_env
 from tightrope.errors import InputError
 from tightrope.policies import Normalizer, as_policy, load_mlp, load_policy, normalization, save_mlp
 from tightrope.policies.statistics import find_statistics, zip_was_normalized
@@ -43,7 +43,7 @@ SETTINGS = {
 
 
 def environment(name):
-    return recipe(name).make()
+    return make_env(name)
 
 
 def train(algorithm, env, policy="MlpPolicy", wrap=True, **keywords):

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from waiting import wait_until, wait_until_idle
 
-from tightrope.environments import recipe
+from tightrope.environments import EnvInfo, make_env
 from tightrope.errors import InputError
 from tightrope.policies import BLOCK, act_in_blocks, as_policy, rows_are_stable
 from tightrope.processes import start_worker
@@ -122,7 +122,7 @@ def test_the_noise_of_each_episode_is_standard_normal_and_its_own():
 
 def replay(env, episode):
     """Observations, rewards and end that the recorded actions give in a fresh environment."""
-    made, rows, rewards = recipe(env).make(), [], []
+    made, rows, rewards = make_env(env), [], []
     observation, _ = made.reset(seed=int(episode.seed))
     for action in episode.actions:
         rows.append(np.asarray(observation, np.float32))
@@ -260,7 +260,7 @@ def test_the_subject_says_what_was_run(sb3_file):
 
     path = sb3_file("SAC", "Five-v0")
     subject = collect(path, "Five-v0", 1, 9, workers=1).subject
-    assert subject["environment"] == recipe("Five-v0").to_json()
+    assert subject["environment"] == EnvInfo.of("Five-v0").to_json()
     assert subject["policy"]["digest"] == hashlib.sha256(path.read_bytes()).hexdigest()
     assert path.name in subject["policy"]["name"]
     assert subject["policy"]["normalization"] == "none"
@@ -308,7 +308,7 @@ def test_a_policy_for_another_environment_is_refused_before_anything_runs(small_
     with pytest.raises(InputError, match="another environment") as refusal:
         collect(small_policy(*SHAPES[CHEETAH]), HOPPER, 2)
     assert not isinstance(refusal.value, CollectionError)
-    assert str(recipe(HOPPER).make().observation_space) in str(refusal.value)
+    assert str(make_env(HOPPER).observation_space) in str(refusal.value)
 
 
 # --- failures ---------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 import pytest
 
 from tightrope.errors import InputError
-from tightrope.rollouts.logs.columns import ROLES, choose, parse
+from tightrope.rollouts.columns import ROLES, choose, parse
 
 NAMES = (
     *("run", "t", "joint_b", "joint_a", "torque", "r", "fell", "cut", "won", "note"),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tightrope.errors import InputError
-from tightrope.rollouts import import_arrays, import_frame, is_recording, load_episodes
+from tightrope.rollouts import is_recording, load_episodes
 
 
 class Column:
@@ -65,8 +65,8 @@ def library(request):
 def test_a_frame_is_read_as_the_arrays_that_it_holds(library):
     frame = library(columns())
     assert is_recording(frame)
-    for found in (import_frame(frame), load_episodes(frame)):
-        expected = import_arrays(
+    for found in (load_episodes(frame), load_episodes(frame)):
+        expected = load_episodes(
             {
                 "observations": np.stack([np.arange(8), np.arange(10, 18)], axis=1),
                 "rewards": np.arange(8),
@@ -84,7 +84,7 @@ def test_a_frame_is_read_as_the_arrays_that_it_holds(library):
 def test_flags_may_have_the_names_of_d4rl_and_be_numbers(library):
     ends = {"terminated": None, "truncated": None}
     ends |= {"terminals": [0, 0, 1, 0, 0, 0, 0, 1], "timeouts": [0.0] * 3 + [1.0] + [0.0] * 4}
-    found = import_frame(library(columns(**ends)))
+    found = load_episodes(library(columns(**ends)))
     assert found.lengths.tolist() == [3, 1, 4]
     assert found.terminated.tolist() == [True, False, True]
     assert found.truncated.tolist() == [False, True, False]
@@ -92,13 +92,13 @@ def test_flags_may_have_the_names_of_d4rl_and_be_numbers(library):
 
 def test_episodes_may_be_named_by_texts(library):
     names = ["b", "b", "b", "a", "c", "c", "c", "c"]
-    assert import_frame(library(columns(episode=names))).lengths.tolist() == [3, 1, 4]
+    assert load_episodes(library(columns(episode=names))).lengths.tolist() == [3, 1, 4]
 
 
 def test_a_last_episode_without_an_end_is_dropped_with_a_warning(library):
     ends = [*columns()["terminated"][:-1], False]
     with pytest.warns(UserWarning, match="dropped the last 4 steps of the data frame"):
-        assert len(import_frame(library(columns(terminated=ends)))) == 2
+        assert len(load_episodes(library(columns(terminated=ends)))) == 2
 
 
 def test_numbers_that_pandas_allows_to_be_missing_are_numbers():
@@ -108,10 +108,10 @@ def test_numbers_that_pandas_allows_to_be_missing_are_numbers():
     frame["reward"] = frame["reward"].astype("Float64")
     frame["obs_0"] = frame["obs_0"].astype(object)
     frame["terminated"] = frame["terminated"].astype("boolean")
-    assert import_frame(frame).rewards.tolist() == list(range(8))
+    assert load_episodes(frame).rewards.tolist() == list(range(8))
     frame.loc[4, "reward"] = pandas.NA
     with pytest.raises(InputError, match="reward"):
-        import_frame(frame)
+        load_episodes(frame)
 
 
 BAD = {
@@ -166,14 +166,14 @@ def test_a_bad_frame_is_one_line_that_says_what_is_wrong(changes, words, library
 def test_a_frame_with_many_columns_is_not_listed_whole(library):
     many = {f"sensor_{index}": [0.0] for index in range(500)}
     with pytest.raises(InputError, match=r"sensor_19, \.\.\.: name it"):
-        import_frame(library(many))
+        load_episodes(library(many))
 
 
 def test_two_columns_of_one_name_are_refused():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(columns()).rename(columns={"observation.y": "obs_0"})
     with pytest.raises(InputError, match="one column of each name"):
-        import_frame(frame)
+        load_episodes(frame)
 
 
 def test_reading_needs_no_data_frame_library():

@@ -8,7 +8,8 @@ import pytest
 from tables import write_lerobot
 
 from tightrope.errors import InputError
-from tightrope.rollouts import import_lerobot, is_recording, load_episodes
+from tightrope.rollouts import is_recording, load_episodes
+from tightrope.rollouts.lerobot import import_lerobot
 
 pytest.importorskip("pyarrow")
 LENGTHS = (3, 1, 5, 2, 4)

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tables import write_minari
 
-from tightrope.environments import recipe
+from tightrope.environments import EnvInfo
 from tightrope.errors import InputError
 from tightrope.rollouts import (
     Episode,
     check_destination,
-    export_minari,
     is_recording,
     join,
     load_episodes,
@@ -179,7 +179,7 @@ def run(tmp_path, trained):
 
 
 def test_a_trained_policy_brings_its_environment_and_its_record(run):
-    pendulum = recipe("Pendulum-v1")
+    pendulum = EnvInfo.of("Pendulum-v1")
     folder = run(pendulum.to_json())
     for source in (folder, f"{folder}/policy.safetensors"):
         found = policy_source(source, None)
@@ -189,8 +189,8 @@ def test_a_trained_policy_brings_its_environment_and_its_record(run):
 
 
 def test_an_environment_that_the_user_names_goes_first(run):
-    found = policy_source(run(recipe("Pendulum-v1").to_json()), "CartPole-v1")
-    assert found.environment == recipe("CartPole-v1")
+    found = policy_source(run(EnvInfo.of("Pendulum-v1").to_json()), "CartPole-v1")
+    assert found.environment == EnvInfo.of("CartPole-v1")
     assert found.record is not None
 
 
@@ -209,7 +209,7 @@ OWN = "custom_environments:Counting-v0"
 
 def test_a_record_whose_module_the_user_names_as_well_is_used(run):
     """What train prints, certify --env module:Name-v0, keeps the range of the training."""
-    folder = run(recipe(OWN).to_json())
+    folder = run(EnvInfo.of(OWN).to_json())
     found = policy_source(folder, OWN)
     assert found.environment.id == OWN
     assert found.record.mismatch(environment=found.environment.to_json(), gamma=0.99) is None
@@ -218,9 +218,9 @@ def test_a_record_whose_module_the_user_names_as_well_is_used(run):
 @pytest.mark.parametrize(
     "changes", [{"thin": 0}, {"thin": "3"}, {"id": 3}, {"suite": "casino"}, {"colour": "red"}]
 )
-def test_an_environment_that_is_no_recipe_is_an_input_error(changes, run):
-    folder = run({**recipe("Pendulum-v1").to_json(), **changes})
-    with pytest.raises(InputError, match="expected a recipe"):
+def test_an_environment_that_is_none_is_an_input_error(changes, run):
+    folder = run({**EnvInfo.of("Pendulum-v1").to_json(), **changes})
+    with pytest.raises(InputError, match="expected the record of an environment"):
         policy_source(folder, None)
 
 
@@ -242,7 +242,7 @@ def test_what_is_written_is_read_by_the_suffix(suffix, tmp_path):
 def test_a_minari_dataset_is_read_by_id_and_folder(tmp_path, monkeypatch):
     pytest.importorskip("minari")
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
-    export_minari(episodes(3), "walks/mine-v0")
+    write_minari("walks/mine-v0", episodes(3))
     for source in ("walks/mine-v0", tmp_path / "walks" / "mine-v0"):
         assert load_episodes(source).lengths.tolist() == [1, 2, 3]
 

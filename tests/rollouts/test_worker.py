@@ -108,7 +108,7 @@ def test_a_function_of_a_script_may_use_what_the_script_registered(tmp_path):
 
 def test_what_cannot_travel_to_a_worker_is_an_input_error_of_one_line():
     lock = threading.Lock()
-    with pytest.raises(InputError, match="cannot send the recipe to worker") as refusal:
+    with pytest.raises(InputError, match="cannot send the environment to worker") as refusal:
         collect(custom_environments.still, lambda: lock and custom_environments.Counting(), 1)
     assert "\n" not in str(refusal.value)
 
@@ -144,9 +144,9 @@ def test_a_module_of_the_working_directory_gives_environment_and_policy_without_
     (tmp_path / "yard.py").write_text(YARD)
     code = (
         "import sys\n"
-        "from tightrope.environments import Recipe, recipe\n"
+        "from tightrope.environments import EnvInfo\n"
         "from tightrope.rollouts import collect\n"
-        "made = Recipe.from_json(recipe('yard:Forklift-v0').to_json())\n"
+        "made = EnvInfo.from_json(EnvInfo.of('yard:Forklift-v0').to_json())\n"
         "found = collect(sys.argv[1], made, 2, 0, workers=2)\n"
         "assert found.lengths.tolist() == [3, 3]\n"
         "assert found.subject['environment']['id'] == 'yard:Forklift-v0'\n"

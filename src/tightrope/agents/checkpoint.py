@@ -21,7 +21,7 @@ from tightrope.agents.experience import Experience
 from tightrope.agents.replay import CompactReplayBuffer
 from tightrope.agents.segments import Segment, read_segments, sweep, write_segment
 from tightrope.errors import InputError, one_line
-from tightrope.files import WriteError, replace_atomically
+from tightrope.files import WriteError, delete, replace_atomically
 
 __all__ = ["delete_checkpoint", "load_checkpoint", "restore", "save_checkpoint"]
 
@@ -142,7 +142,7 @@ def restore(
 
 def delete_checkpoint(path: Path) -> None:
     """Delete the file and its segments, if they are there."""
-    path.unlink(missing_ok=True)
+    delete(path)
     sweep(path.with_name(_REPLAY), ())
 
 

@@ -15,7 +15,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 
 from tightrope.agents.experience import failures, following_returns
 from tightrope.agents.policies import CriticEnsemble
-from tightrope.environments import Recipe
+from tightrope.environments import EnvInfo
 from tightrope.seeds import RunStream, run_seed
 
 __all__ = ["Evaluation", "evaluate"]
@@ -42,10 +42,10 @@ class Evaluation:
 
 
 def evaluate(
-    model: BaseAlgorithm, recipe: Recipe, *, episodes: int, gamma: float, seed: int
+    model: BaseAlgorithm, env_info: EnvInfo, *, episodes: int, gamma: float, seed: int
 ) -> Evaluation:
     """Run `episodes` deterministic episodes."""
-    env = recipe.make()
+    env = env_info.make()
     returns, lengths = [], []
     values: list[NDArray[Any]] = []
     futures: list[NDArray[Any]] = []

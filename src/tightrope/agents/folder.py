@@ -1,16 +1,14 @@
 """The folder of a run: claimed by one process, and only for the run it was begun with."""
 
 import contextlib
-import fcntl
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from tightrope.agents.run import RUN_FORMAT, Run
-from tightrope.errors import InputError, one_line
-from tightrope.files import replace_atomically
+from tightrope.errors import InputError
+from tightrope.files import delete, lock, write_text
 
 __all__ = ["claim"]
 
@@ -28,25 +26,15 @@ def claim(folder: Path, run: Run) -> Iterator[None]:
             f"expected a new folder or that of a run, found {str(folder)!r} with other content: "
             "choose another `out`"
         )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / ".lock").open("w")
-    except OSError as error:
-        raise InputError(f"cannot write into {str(folder)!r}: {one_line(error)}") from None
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InputError(f"another process is training in {str(folder)!r}: wait") from None
+    with lock(folder, f"another process is training in {str(folder)!r}: wait"):
         if path.is_file():
             _require_same(path, wanted)
         else:
-            text = json.dumps(wanted, indent=2) + "\n"
-            replace_atomically(path, lambda temporary: _write(temporary, text))
+            write_text(path, json.dumps(wanted, indent=2) + "\n")
         names = ("run.json", "log.csv", "checkpoint.pt", "finished", *run.levels)
         for left in (path for name in names for path in folder.glob(f".{name}.*")):
             # of a process that was killed while writing
-            shutil.rmtree(left) if left.is_dir() else left.unlink()
+            delete(left)
         yield
 
 
@@ -55,10 +43,6 @@ def _occupied(folder: Path) -> bool:
         return folder.exists()
     ours = (".lock", ".run.json.")
     return any(not entry.name.startswith(ours) for entry in folder.iterdir())
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text)
 
 
 def _require_same(path: Path, wanted: dict[str, Any]) -> None:

@@ -23,7 +23,7 @@ from tightrope.agents.settings import (
     settings,
 )
 from tightrope.devices import multiplies_bfloat16, resolve_device
-from tightrope.environments import Recipe, recipe
+from tightrope.environments import EnvInfo
 from tightrope.errors import InputError
 from tightrope.versions import library_versions
 
@@ -43,7 +43,7 @@ class Run:
 
     Attributes:
         agent: redq, sac or ppo.
-        environment: its recipe.
+        environment: how it is built.
         settings: hyperparameters.
         steps: environment steps in all.
         levels: names of snapshots and the steps at which they are taken.
@@ -55,7 +55,7 @@ class Run:
     """
 
     agent: str
-    environment: Recipe
+    environment: EnvInfo
     settings: Settings
     steps: int
     levels: dict[str, int]
@@ -73,7 +73,7 @@ class Run:
 
 def specify(
     agent: str,
-    env: str | Recipe,
+    env: str | EnvInfo,
     *,
     steps: int | None = None,
     levels: tuple[int, int, int] | None = None,
@@ -88,7 +88,7 @@ def specify(
 
     Args:
         agent: redq, sac or ppo.
-        env: id of the environment, or its recipe.
+        env: id or `EnvInfo` of the environment.
         steps: environment steps; by default those of the paper's expert.
         levels: steps at which starter, intermediate and expert are frozen, as far as they are
             reached.
@@ -149,7 +149,7 @@ def specify(
         raise InputError(f"`compile` always is for redq and sac, found {agent}: that is SB3's code")
     return Run(
         agent=agent,
-        environment=recipe(env),
+        environment=EnvInfo.of(env),
         settings=chosen,
         steps=total,
         levels=reached,

@@ -9,7 +9,7 @@ import numpy as np
 
 from tightrope.agents.replay import CompactReplayBuffer
 from tightrope.errors import InputError
-from tightrope.files import load_tensors, save_tensors, sha256
+from tightrope.files import delete, load_tensors, save_tensors, sha256
 
 __all__ = ["Segment", "read_segments", "sweep", "write_segment"]
 
@@ -96,8 +96,8 @@ def sweep(folder: Path, segments: Iterable[Segment]) -> None:
     names = {segment.name for segment in segments}
     for path in list(folder.glob("*.safetensors")):
         if path.name not in names:
-            with contextlib.suppress(OSError):
-                path.unlink()
+            with contextlib.suppress(InputError):
+                delete(path)
     if not names:
         with contextlib.suppress(OSError):
             folder.rmdir()

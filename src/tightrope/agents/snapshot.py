@@ -13,7 +13,7 @@ from tightrope.agents import networks, policies, replay
 from tightrope.agents.experience import Experience
 from tightrope.agents.redq import REDQ
 from tightrope.agents.settings import Settings
-from tightrope.environments import Recipe
+from tightrope.environments import EnvInfo
 from tightrope.errors import one_line
 from tightrope.files import WriteError, sha256, write_folder
 from tightrope.policies import MLPPolicy, TrainingRecord, load_policy, save_mlp, save_record
@@ -30,7 +30,7 @@ def export(
     experience: Experience,
     *,
     agent: str,
-    recipe: Recipe,
+    env_info: EnvInfo,
     chosen: Settings,
     seed: int,
 ) -> None:
@@ -53,13 +53,13 @@ def export(
         policy = load_policy(path, experience, sample=True)
         assert isinstance(policy, MLPPolicy)  # what the zips of our agents hold
         steps = model.num_timesteps
-        policy = replace(policy, name=f"{agent} on {recipe.id}, {steps:,} steps")
+        policy = replace(policy, name=f"{agent} on {env_info.id}, {steps:,} steps")
         about = f"{agent}, seed {seed}"
-        save_mlp(policy, new / "policy.safetensors", environment=recipe.id, about=about)
+        save_mlp(policy, new / "policy.safetensors", environment=env_info.id, about=about)
         files = ("policy.safetensors", "policy.zip")
         record = TrainingRecord(
             agent=agent,
-            environment=recipe.to_json(),
+            environment=env_info.to_json(),
             steps=steps,
             episodes=experience.episodes,
             gamma=chosen.gamma,

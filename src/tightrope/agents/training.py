@@ -33,7 +33,7 @@ from tightrope.agents.run import Run, build, specify
 from tightrope.agents.segments import Segment
 from tightrope.agents.settings import THREADS
 from tightrope.agents.snapshot import averaged, export
-from tightrope.environments import Recipe
+from tightrope.environments import EnvInfo
 from tightrope.errors import InputError
 from tightrope.files import replace_atomically
 from tightrope.progress import progress_bar
@@ -64,7 +64,7 @@ class TrainingInterruptedError(InputError):
 
 def train(
     agent: str,
-    env: str | Recipe,
+    env: str | EnvInfo,
     out: str | Path,
     *,
     threads: int | Literal["all"] | None = None,
@@ -257,7 +257,7 @@ class _Training:
             self.model,
             self.experience,
             agent=self.run.agent,
-            recipe=self.run.environment,
+            env_info=self.run.environment,
             chosen=self.run.settings,
             seed=self.run.seed,
         )

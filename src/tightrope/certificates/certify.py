@@ -25,7 +25,7 @@ from tightrope.rollouts import (
 
 if TYPE_CHECKING:
     from tightrope.posteriors import Preset, Scaling
-    from tightrope.rollouts.logs import Given
+    from tightrope.rollouts import Columns
 
 __all__ = ["certify", "issue", "open_source", "roll_out"]
 
@@ -37,7 +37,7 @@ def certify(
     /,
     env: Any = None,
     *,
-    columns: "Given" = None,
+    columns: "Columns" = None,
     rollout: Rollout | None = None,
     properties: Mapping[str, Any] | None = None,
     progress: bool = False,
@@ -49,7 +49,7 @@ def certify(
     Args:
         source: episodes, a log (path, Minari id, dictionary of arrays, data frame), or a policy
             (path or object) to roll out in `env`.
-        env: id, recipe, object or factory of the environment of a policy.
+        env: id, `file.py:function`, object or function that returns the environment of a policy.
         columns: which column of a table, frame or LeRobot dataset is what, such as
             ``"obs=joint_*,reward=r,episode=run"`` or a dictionary.
         rollout: how a policy is rolled out.
@@ -92,7 +92,7 @@ def certify(
 
 
 def open_source(
-    source: Any, env: Any, rollout: Rollout, columns: "Given" = None
+    source: Any, env: Any, rollout: Rollout, columns: "Columns" = None
 ) -> Episodes | PolicySource:
     """Recorded episodes, or the policy to roll out and its environment.
 
@@ -110,7 +110,7 @@ def open_source(
         return load_episodes(source, columns)
     if columns:
         raise InputError("expected no `columns` for a policy: they are for recorded episodes")
-    return policy_source(source, env)
+    return policy_source(source, env, rollout.env_kwargs)
 
 
 def roll_out(

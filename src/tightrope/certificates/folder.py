@@ -7,7 +7,7 @@ from pathlib import Path
 from tightrope.certificates.certificate import Certificate, Record
 from tightrope.certificates.document import as_text, read_record, record_fields, to_document
 from tightrope.errors import InputError, one_line
-from tightrope.files import sha256, write_folder
+from tightrope.files import sha256, write_folder, write_text
 from tightrope.posteriors import load_predictor, save_predictor
 from tightrope.rollouts import load, save
 
@@ -38,7 +38,7 @@ def write(
         save(certificate.rollouts, temporary / FILES["rollouts"])
         digests = {name: sha256(temporary / file) for name, file in FILES.items()}
         written = dataclasses.replace(certificate, digests=digests)
-        (temporary / DOCUMENT).write_text(as_text(to_document(written)))
+        write_text(temporary / DOCUMENT, as_text(to_document(written)))
         if page is not None:
             page(written, temporary)
         return written

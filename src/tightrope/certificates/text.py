@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from tightrope.certificates.assumptions import SOURCES
 from tightrope.certificates.evidence import every
 from tightrope.certificates.statements.base import INDEPENDENT_STEPS, Statement
+from tightrope.errors import printable
 
 if TYPE_CHECKING:
     from tightrope.certificates.certificate import Record
@@ -28,7 +29,6 @@ __all__ = [
     "origin",
     "outcome_sentence",
     "percent",
-    "printable",
     "rounded",
     "rows_of",
     "sentence",
@@ -346,11 +346,6 @@ def comparison(record: "Record") -> list[tuple[str, str]]:
         for name, value in rows
         if value is not None
     ]
-
-
-def printable(text: str) -> str:
-    """Control characters in a stranger's names, escaped."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 _IN_ROWS = ("holds", "dependent", "steps")  # said beside the rows that they concern

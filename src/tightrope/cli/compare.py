@@ -1,68 +1,68 @@
 """tightrope compare: which of two policies, or recordings, is better."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
-import tyro
-from tyro.conf import Positional
-
+from tightrope.cli.flags import command
+from tightrope.cli.text import show
 from tightrope.comparison.compare_options import CompareOptions
 from tightrope.rollouts import Rollout
 
-__all__ = ["Compare", "with_statistics"]
+__all__ = ["compare", "with_statistics"]
 
 Statistics = Literal["same", "none"] | Path
 
 
-@tyro.conf.configure(tyro.conf.FlagCreatePairsOff)
-@dataclass(frozen=True)
-class Compare:
-    """Decide which of two policies returns more, fails less often and is more predictable."""
+@command(
+    "env out max_episodes batch gamma return_range fail_below candidates delta seed workers json"
+)
+def compare(
+    a: str,
+    b: str,
+    /,
+    *,
+    env: Annotated[str, "ID"] = "",
+    out: Path = Path("comparison.html"),
+    options: CompareOptions,
+    rollout: Rollout,
+    normalize_b: Statistics = "same",
+    json: bool = False,
+) -> int:
+    """Decide which of two policies returns more, fails less often and is more predictable.
 
-    first: Annotated[Positional[str], tyro.conf.arg(metavar="A")]
-    """A policy (as for collect; rolled out here), recorded episodes (as for certify), or the folder
-    of a certificate."""
-    second: Annotated[Positional[str], tyro.conf.arg(metavar="B")]
-    """The other one, of the same kind."""
-    env: Annotated[str, tyro.conf.arg(metavar="ID", help_behavior_hint="")] = ""
-    """Id of the environment to roll both policies out in; by default the one that they were trained
-    in, if train wrote them."""
-    out: Path = Path("comparison.html")
-    """New file for the page."""
-    comparison: CompareOptions = field(default_factory=CompareOptions)
-    """What is compared, how surely, and when to stop."""
-    rollout: Rollout = field(default_factory=Rollout)
-    normalize_b: Statistics = "same"
-    """Observation statistics of B, if they are not those of normalize."""
-    json: bool = False
-    """Print the comparison as JSON on standard output, and nothing else there."""
+    Args:
+        a: A policy (as for collect; rolled out here), recorded episodes (as for certify), or the
+            folder of a certificate.
+        b: The other one, of the same kind.
+        env: Environment to roll both policies out in; by default the one that they were trained in,
+            if train wrote them.
+        out: New file for the page.
+        normalize_b: Observation statistics of B, if they are not those of --normalize.
+        json: Print the comparison as JSON on standard output, and nothing else there.
+    """
+    import json as text
 
-    def run(self) -> int:
-        """Roll out in batches or load, compare, write, print."""
-        import json
+    from tightrope.comparison.compare import compare as decide
+    from tightrope.files import refuse_to_overwrite
+    from tightrope.reports.comparison import write_comparison
 
-        from tightrope.comparison.compare import compare
-        from tightrope.files import refuse_to_overwrite
-        from tightrope.reports.comparison import write_comparison
-
-        refuse_to_overwrite(self.out)
-        comparison = compare(
-            self.first,
-            self.second,
-            self.env or None,
-            rollout=self.rollout,
-            other_rollout=with_statistics(self.rollout, self.normalize_b),
-            progress=True,
-            **vars(self.comparison),
-        )
-        write_comparison(comparison, self.out)
-        if self.json:
-            print(json.dumps(comparison.to_json(), indent=1, allow_nan=False))
-        else:
-            print(comparison)
-            print(f"\nWritten to {self.out}")
-        return 0
+    refuse_to_overwrite(out)
+    comparison = decide(
+        a,
+        b,
+        env or None,
+        rollout=rollout,
+        other_rollout=with_statistics(rollout, normalize_b),
+        progress=True,
+        **vars(options),
+    )
+    write_comparison(comparison, out)
+    if json:
+        print(text.dumps(comparison.to_json(), indent=1, allow_nan=False))
+    else:
+        show(f"{comparison}\n\nWritten to {out}")
+    return 0
 
 
 def with_statistics(rollout: Rollout, normalize: Statistics) -> Rollout:

@@ -1,92 +1,83 @@
 """tightrope train AGENT: step i, resumable; a command for each agent, made from its settings."""
 
-import dataclasses
-from collections.abc import Mapping
-from dataclasses import dataclass, field, make_dataclass
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Literal
 
-import tyro
+from cyclopts import App
 
-from tightrope.agents.settings import AGENTS, LEVELS, THREADS, SACSettings, Settings
+from tightrope.agents.settings import AGENTS, LEVELS, THREADS
+from tightrope.cli.flags import command
+from tightrope.cli.text import show
 
-__all__ = ["Train"]
-
-Auto = Literal["auto"]
-All = Literal["all"]
+__all__ = ["app"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Train:
-    """Train one of the paper's agents; the same command resumes an interrupted run."""
+def _trainer(agent: str) -> Callable[..., int]:
+    """The command of an agent, with defaults and settings of its own."""
 
-    kinds: ClassVar[Mapping[str, type["Train"]]]
-    agent: ClassVar[str]
-
-    env: Annotated[str, tyro.conf.arg(metavar="ID")]
-    """Id of the environment, as for collect."""
-    out: Path
-    """Folder of the run: snapshots, log.csv, TensorBoard's files, a checkpoint until the end."""
-    steps: int
-    """Environment steps."""
-    levels: tuple[int, int, int]
-    """Steps at which starter, intermediate and expert are frozen, as far as they are reached."""
-    seed: int = 0
-    """Root of all randomness."""
-    device: Annotated[str, tyro.conf.arg(metavar="{auto,cpu,cuda,cuda:N}")] = "auto"
-    """What torch computes on; auto: cuda if there is one."""
-    threads: int | All
-    """Most threads of torch, never more than one per core; all: as many."""
-    checkpoint_every: int = 10_000
-    """Steps after which a checkpoint is due; redq and sac write it at the end of the episode."""
-    evaluate_every: int | Auto = "auto"
-    """Steps between evaluations; auto: a fiftieth of the run."""
-    evaluation_episodes: int = 10
-    """Deterministic episodes in each evaluation."""
-    settings: Settings
-    """Of this agent."""
-
-    def run(self) -> int:
-        """Train, or resume."""
+    def trainer(
+        *,
+        env: Annotated[str, "ID"],
+        out: Path,
+        steps: int = LEVELS[agent]["expert"],
+        levels: tuple[int, int, int] = tuple(LEVELS[agent].values()),  # type: ignore[assignment]
+        seed: int = 0,
+        device: str = "auto",
+        threads: int | Literal["all"] = THREADS[agent],
+        compile: Literal["auto", "always", "never"] = "auto",  # noqa: A002
+        checkpoint_every: int = 10_000,
+        evaluate_every: int | Literal["auto"] = "auto",
+        evaluation_episodes: int = 10,
+        settings: AGENTS[agent],  # type: ignore[valid-type]
+    ) -> int:
         from tightrope.agents import train
 
-        given: dict[str, Any] = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        given |= vars(given.pop("settings"))
-        if given["evaluate_every"] == "auto":
-            given["evaluate_every"] = None
-        snapshots = train(self.agent, given.pop("env"), given.pop("out"), progress=True, **given)
+        snapshots = train(
+            agent,
+            env,
+            out,
+            steps=steps,
+            levels=levels,
+            seed=seed,
+            device=device,
+            threads=threads,
+            compile=compile,
+            checkpoint_every=checkpoint_every,
+            evaluate_every=None if evaluate_every == "auto" else evaluate_every,
+            evaluation_episodes=evaluation_episodes,
+            progress=True,
+            **vars(settings),
+        )
         for name, folder in snapshots.items():
-            print(f"{name}: {folder}")
+            show(f"{name}: {folder}")
         last = list(snapshots.values())[-1]
         # A module of the user's own is imported only where the command names it.
-        named = f" --env {self.env}" if ":" in self.env else ""
-        print(f"certify the last with: tightrope certify {last}{named}")
+        named = f" --env {env}" if ":" in env else ""
+        show(f"certify the last with: tightrope certify {last}{named}")
         return 0
 
-
-@dataclass(frozen=True, kw_only=True)
-class _Compiled(Train):
-    compile: Literal["auto", "always", "never"] = "auto"
-    """Run updates through torch.compile; auto: for runs long enough to make up for it."""
+    trainer.__doc__ = f"{str(AGENTS[agent].__doc__).partition(chr(10))[0]}\n{_ARGUMENTS}"
+    return command("env out steps levels seed device threads gamma learning_rate")(trainer)
 
 
-def _command(agent: str) -> type[Train]:
-    """The command with what is that agent's own: settings, and defaults of the shared options."""
-    kind, levels = AGENTS[agent], LEVELS[agent]
-    own = [
-        ("steps", int, levels["expert"]),
-        ("levels", tuple[int, int, int], tuple(levels.values())),
-        ("threads", int | All, THREADS[agent]),
-        ("settings", kind, field(default_factory=kind)),
-    ]
-    return make_dataclass(
-        f"Train{agent.upper()}",
-        own,
-        bases=(_Compiled,) if issubclass(kind, SACSettings) else (Train,),
-        namespace={"agent": agent, "__doc__": kind.__doc__, "__module__": __name__},
-        frozen=True,
-        kw_only=True,
-    )
+_ARGUMENTS = """
+Args:
+    env: Environment, as for collect.
+    out: Folder for snapshots, logs and the checkpoint; the same command resumes.
+    steps: Environment steps.
+    levels: Steps at which starter, intermediate and expert are frozen, as far as they are reached.
+    seed: Root of all randomness.
+    device: What torch computes on: auto, cpu, cuda or such as cuda:1; auto: cuda if there is one.
+    threads: Most threads of torch, never more than one per core; all: as many.
+    compile: Run updates of redq and sac through torch.compile; auto: for runs long enough to make
+        up for it.
+    checkpoint_every: Steps after which a checkpoint is due; redq and sac write it at the end of the
+        episode.
+    evaluate_every: Steps between evaluations; auto: a fiftieth of the run.
+    evaluation_episodes: Deterministic episodes in each evaluation.
+"""
 
-
-Train.kinds = {agent: _command(agent) for agent in AGENTS}
+app = App(name="train", help_flags=(), version_flags=())
+for _agent in AGENTS:
+    app.command(_trainer(_agent), name=_agent)

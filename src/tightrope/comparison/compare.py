@@ -40,7 +40,7 @@ def compare(
     Args:
         first: A: a policy to roll out, recorded episodes, or the folder of a certificate.
         second: B, of the same kind.
-        env: id, recipe, object or factory of the environment of two policies.
+        env: id, `file.py:function`, object or function that returns the environment.
         rollout: how policies are rolled out.
         other_rollout: how B is, if not as A.
         progress: show bars on standard error.
@@ -54,7 +54,7 @@ def compare(
     if are_recorded(first, second):
         _refuse_rollout(env, rollouts)
         return _compare_recordings(first, second, chosen)
-    return _compare_policies(_policies(first, second, env), rollouts, chosen, progress)
+    return _compare_policies(_policies(first, second, env, rollouts), rollouts, chosen, progress)
 
 
 def _compare_recordings(first: Any, second: Any, options: CompareOptions) -> Comparison:
@@ -169,8 +169,11 @@ def _batches(seed: int, options: CompareOptions) -> Iterator[tuple[int, int]]:
         yield root, count
 
 
-def _policies(first: Any, second: Any, env: Any) -> tuple[PolicySource, PolicySource]:
-    one, other = policy_source(first, env), policy_source(second, env)
+def _policies(
+    first: Any, second: Any, env: Any, rollouts: tuple[Rollout, Rollout]
+) -> tuple[PolicySource, PolicySource]:
+    one = policy_source(first, env, rollouts[0].env_kwargs)
+    other = policy_source(second, env, rollouts[1].env_kwargs)
     if one.environment.to_json() != other.environment.to_json():
         raise InputError(
             f"expected policies for one environment, found {one.environment.id} for A and "

@@ -4,41 +4,6 @@ Names are loaded on first use: a monitor needs numpy alone. (`check`, `replay` a
 modules here; the functions of these names are in them.)
 """
 
-from typing import TYPE_CHECKING
+import lazy_loader
 
-from tightrope.imports import on_first_use
-
-if TYPE_CHECKING:
-    from tightrope.deploy.callback import CertifyCallback
-    from tightrope.deploy.check import CheckReport, Condition, Conditions
-    from tightrope.deploy.monitor import Monitor, Status
-    from tightrope.deploy.plan import episodes_for, forecast
-    from tightrope.deploy.watch import MonitoredEpisode
-    from tightrope.deploy.wrapper import MonitorWrapper
-
-_HOMES = {
-    "CertifyCallback": "callback",
-    "CheckReport": "check",
-    "Condition": "check",
-    "Conditions": "check",
-    "Monitor": "monitor",
-    "MonitorWrapper": "wrapper",
-    "MonitoredEpisode": "watch",
-    "Status": "monitor",
-    "episodes_for": "plan",
-    "forecast": "plan",
-}
-__all__ = [
-    "CertifyCallback",
-    "CheckReport",
-    "Condition",
-    "Conditions",
-    "Monitor",
-    "MonitorWrapper",
-    "MonitoredEpisode",
-    "Status",
-    "episodes_for",
-    "forecast",
-]
-
-__getattr__ = on_first_use(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -190,7 +190,7 @@ def _error(record: "Record", c: Conditions, required: float) -> Condition:
     first = record.statements[record.headline]
     objection = ""
     if first.kind == "tolerance" and (first.share or 0.0) < _LEVEL:
-        objection = f"a level below {_LEVEL:.0%} counts only with `share`"
+        objection = "a level below 90 % counts only with `share`"
     elif first.kind == "mean-risk":
         objection = _clipped(record, c)
         if first.unit == "step":
@@ -206,7 +206,7 @@ def _return(record: "Record", c: Conditions, required: float, target: str) -> Co
     stated = [i for i in _where(record, target=target) if record.statements[i].share is not None]
     if c.share == "off":
         low = stated and (record.statements[stated[0]].share or 0.0) < _LEVEL
-        objection = f"a share below {_LEVEL:.0%} counts only with `share`" if low else ""
+        objection = "a share below 90 % counts only with `share`" if low else ""
         return _judged("min_return", required, record, stated, "", objection)
     return _on_share("min_return", required, record, stated, c.share, "")
 

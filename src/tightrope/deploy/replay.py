@@ -91,8 +91,9 @@ def replay(
             "expected episodes that tightrope rolled out, with their actions, found others in "
             f"{str(folder)!r}: they cannot be replayed"
         )
-    source = policy_source(policy, recorded_environment(place) if env is None else env)
-    given = (rollout or Rollout()).arguments
+    rollout = rollout or Rollout()
+    where = recorded_environment(place) if env is None else env
+    source, given = policy_source(policy, where, rollout.env_kwargs), rollout.arguments
     loaded, built = fitting(
         source.policy,
         source.environment,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tightrope.certificates.statements.base import rarely
 from tightrope.deploy.monitor import Monitor
-from tightrope.environments import Recipe, recipe, recorded_environment
+from tightrope.environments import EnvInfo, EnvKwargs, recorded_environment
 from tightrope.errors import InputError, one_line
 from tightrope.policies import (
     BLOCK,
@@ -72,6 +72,7 @@ def watch(
     policy: Any,
     env: Any = None,
     *,
+    env_kwargs: EnvKwargs = None,
     episodes: int = 5,
     seed: Seed = "fresh",
     normalize: str | Path | Literal[False] | None = None,
@@ -84,7 +85,9 @@ def watch(
     Args:
         monitor: that watches.
         policy: as :func:`tightrope.collect` takes it.
-        env: id, recipe, object or factory of the environment; by default the certificate's.
+        env: id, `file.py:function`, object or function that returns the environment; by
+            default the certificate's.
+        env_kwargs: arguments of `gymnasium.make`.
         episodes: how many, at least 1.
         seed: the root of their seeds.
         normalize: observation statistics of an SB3 zip, or False to use it without.
@@ -100,7 +103,7 @@ def watch(
     recorded = monitor.calibration.subject.get("environment")
     found = []
     with contextlib.redirect_stdout(sys.stderr):  # what environments and policies print
-        built = recipe(recorded_environment(recorded) if env is None else env)
+        built = EnvInfo.of(recorded_environment(recorded) if env is None else env, env_kwargs)
         made = built.make()
         try:
             size = made.observation_space.shape[0]
@@ -162,7 +165,7 @@ def _episode(monitor: Monitor, policy: Policy, env: Any, block: int, seed: int) 
     )
 
 
-def _compare(monitor: Monitor, policy: Policy, built: Recipe) -> None:
+def _compare(monitor: Monitor, policy: Policy, built: EnvInfo) -> None:
     """Warn of what the certified share of false alarms is not about; it may be on purpose."""
     subject = monitor.calibration.subject
     certified = subject.get("policy", {}).get("digest")

@@ -36,7 +36,7 @@ def load_policy(
     Args:
         source: a path (also of a folder with a policy and its training record), ``file.py:name``,
             ``package.module:name``, or a Python object (:func:`tightrope.policies.as_policy`).
-        env: an environment built by a recipe.
+        env: an environment that `EnvInfo.make` built.
         normalize: observation statistics of an SB3 zip: a VecNormalize pickle (with `trust`), or
             an .npz (:func:`tightrope.policies.statistics.read_statistics`). False says that a
             policy is to act without those that it was trained with.

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.errors import InputError, one_line
-from tightrope.files import sha256, write_atomically
+from tightrope.files import sha256, write_text
 
 __all__ = [
     "POLICY_FILES",
@@ -40,7 +40,7 @@ class TrainingRecord:
 
     Attributes:
         agent: what trained it: ``redq``, ``sac`` or ``ppo``.
-        environment: the environment's recipe as JSON.
+        environment: the record of the environment.
         steps: environment steps of the training.
         episodes: finished training episodes behind the return range.
         gamma: discount factor of these returns.
@@ -100,7 +100,7 @@ class TrainingRecord:
         """Why the record's range is not for such returns, in words; None if it is.
 
         Args:
-            environment: the recipe, as JSON, that the policy will be rolled out in.
+            environment: the record of the environment that the policy will be rolled out in.
             gamma: discount factor of the returns to predict.
         """
         if environment != self.environment:
@@ -139,11 +139,7 @@ def save_record(record: TrainingRecord, path: Path) -> None:
         raise InputError(
             f"expected a record of finite numbers and texts: {one_line(error)}"
         ) from None
-
-    def write(temporary: Path) -> None:
-        temporary.write_text(text)
-
-    write_atomically(path, write)
+    write_text(path, text, new=True)
 
 
 def load_record(path: Path) -> TrainingRecord:

@@ -67,7 +67,7 @@ class Regression:
         steps: updates at the most.
         batch: rows per mini-batch and network.
         exact_steps: updates at the most where the fit is exact: float64 takes twice the time, and a
-            prior that a posterior moves away from gains little from more (docs/tightness.md).
+            prior that a posterior moves away from gains little from more (benchmarks/tightness.md).
         exact_batch: rows per mini-batch there.
         learning_rate: of Adam.
         memory: updates over which the weights are averaged.

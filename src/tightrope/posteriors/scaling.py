@@ -26,7 +26,7 @@ _FAR = np.float32(1e4)  # scaled observations are clipped here: their squares mu
 
 @dataclass(frozen=True)
 class Clock:
-    """Two fixed features of the elapsed steps t with a time limit H; docs/tightness.md.
+    """Two fixed features of the elapsed steps t with a time limit H; benchmarks/tightness.md.
 
     With u = H - t steps left, they are t/H and 1 - gamma^u, the share of an endless return that
     the time left can still earn; both stretched to [-1, 1]. Nothing in them is learned.

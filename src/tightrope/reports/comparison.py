@@ -14,7 +14,7 @@ from tightrope.comparison.result import (
     title,
     verdict_text,
 )
-from tightrope.files import write_atomically
+from tightrope.files import write_text
 from tightrope.reports.render import render
 
 __all__ = ["comparison_figure", "comparison_page", "write_comparison"]
@@ -29,7 +29,7 @@ def write_comparison(comparison: Comparison, path: Path) -> None:
         InputError: the file exists or cannot be written.
     """
     text = comparison_page(comparison)
-    write_atomically(path, lambda temporary: _write(temporary, text))
+    write_text(path, text, new=True)
 
 
 def comparison_page(comparison: Comparison) -> str:
@@ -81,7 +81,3 @@ def _svg(figure: Any) -> str:
         figure.savefig(stream, format="svg", metadata={"Date": None})
     text = stream.getvalue()
     return text[text.index("<svg") :]
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")

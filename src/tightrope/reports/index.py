@@ -11,8 +11,9 @@ from tightrope.certificates.folder import DOCUMENT, read_document
 from tightrope.certificates.status import STATUSES, UNREADABLE, Status
 from tightrope.certificates.text import percent, rows_of, sentence, subject_names
 from tightrope.errors import InputError, one_line
+from tightrope.files import write_text
 from tightrope.reports.cards import overall, typeset
-from tightrope.reports.render import render, write_text
+from tightrope.reports.render import render
 
 __all__ = ["Entry", "certificate_folders", "entries", "index_page", "write_index"]
 

@@ -22,10 +22,11 @@ from tightrope.certificates.text import (
     rows_of,
     title,
 )
+from tightrope.files import write_text
 from tightrope.reports.cards import card, command, facts, flat, groups, overall, typeset
 from tightrope.reports.charts import number
 from tightrope.reports.figures import Figures
-from tightrope.reports.render import as_json, render, write_text
+from tightrope.reports.render import as_json, render
 
 __all__ = ["certificate_page", "write_page"]
 

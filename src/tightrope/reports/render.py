@@ -5,16 +5,14 @@ import hashlib
 import json
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tightrope.certificates.text import printable
-from tightrope.files import replace_atomically
+from tightrope.errors import printable
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["as_json", "render", "write_text"]
+__all__ = ["as_json", "render"]
 
 
 def render(template: str, scripts: list[str], **values: Any) -> str:
@@ -36,15 +34,6 @@ def as_json(value: Any) -> str:
     """JSON that stands safely between the tags of a script element."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)  # ASCII only
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Put a page in its place, whole or not at all."""
-    replace_atomically(path, lambda temporary: _write(temporary, text))
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
 
 
 def _printable(value: Any) -> Any:

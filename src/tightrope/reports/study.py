@@ -10,9 +10,10 @@ from urllib.parse import quote
 
 import pandas as pd
 
+from tightrope.files import write_text
 from tightrope.reports.charts import Table, number
 from tightrope.reports.judgements import claims_shown, legend, scale
-from tightrope.reports.render import as_json, render, write_text
+from tightrope.reports.render import as_json, render
 from tightrope.reports.rows import Certificates
 from tightrope.studies.board import duration
 from tightrope.studies.findings import Findings, Picture, load_findings

@@ -1,30 +1,27 @@
 """Step ii: episodes of a frozen policy, from roll-outs or logs, and their returns."""
 
+from tightrope.rollouts.arrays import export_arrays
 from tightrope.rollouts.collect import CollectionError, Rollout, collect, episode_seeds
+from tightrope.rollouts.columns import Columns
 from tightrope.rollouts.episodes import Episode, Episodes, join
-from tightrope.rollouts.logs import (
-    export_arrays,
-    export_minari,
-    import_arrays,
-    import_frame,
-    import_lerobot,
-    import_minari,
-    import_table,
-)
-from tightrope.rollouts.returns import GAMMA, Pairs, discounted_returns, first_visits, pairs
-from tightrope.rollouts.sources import (
+from tightrope.rollouts.io import (
+    RECORDINGS,
     PolicySource,
     check_destination,
     is_recording,
+    load,
     load_episodes,
     policy_source,
+    save,
     write_episodes,
 )
-from tightrope.rollouts.storage import load, save
+from tightrope.rollouts.returns import GAMMA, Pairs, discounted_returns, first_visits, pairs
 
 __all__ = [
     "GAMMA",
+    "RECORDINGS",
     "CollectionError",
+    "Columns",
     "Episode",
     "Episodes",
     "Pairs",
@@ -35,13 +32,7 @@ __all__ = [
     "discounted_returns",
     "episode_seeds",
     "export_arrays",
-    "export_minari",
     "first_visits",
-    "import_arrays",
-    "import_frame",
-    "import_lerobot",
-    "import_minari",
-    "import_table",
     "is_recording",
     "join",
     "load",

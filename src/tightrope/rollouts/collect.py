@@ -10,14 +10,15 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from tightrope.environments import Recipe, recipe
+from tightrope.environments import EnvInfo, EnvKwargs
 from tightrope.errors import InputError, one_line
 from tightrope.policies import BLOCK, Policy, check_fit, load_policy, normalization
 from tightrope.processes import start_worker
@@ -49,10 +50,12 @@ class Rollout:
     """Allow loading files that execute code."""
     sample: bool = False
     """Draw actions from the policy's distribution instead of taking its mode."""
+    env_kwargs: Annotated[tuple[str, ...] | Mapping[str, Any], "NAME=VALUE"] = ()
+    """Arguments of the environment, for gymnasium.make, such as use_contact_forces=true."""
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The arguments of :func:`collect`.
+        """The arguments of :func:`collect`, but for `env_kwargs`, which name the environment.
 
         Raises:
             InputError: two of them contradict each other.
@@ -89,6 +92,7 @@ def collect(
     episodes: int,
     seed: Seed = "fresh",
     *,
+    env_kwargs: EnvKwargs = None,
     first: int = 0,
     workers: int | None = None,
     batch: int = BLOCK,
@@ -106,9 +110,10 @@ def collect(
 
     Args:
         policy: a path, ``module:name`` or object, as :func:`tightrope.policies.load_policy` takes.
-        env: id or recipe of the environment, an environment, or a function that returns one
-            (:func:`tightrope.environments.recipe`).
+        env: id of the environment, `file.py:function`, an environment, or what returns one
+            (:func:`tightrope.environments.EnvInfo.of`).
         episodes: how many, at least 1.
+        env_kwargs: arguments of `gymnasium.make`; they go on record.
         seed: the root of the episodes' seeds, at least 0; fresh: one that is drawn and recorded.
         first: number of the first one, from 0: a collection may be continued later.
         workers: processes; by default one per core.
@@ -131,7 +136,9 @@ def collect(
         raise InputError(f"first must be a whole number of at least 0, found {first!r}")
     if not timeout > 0:
         raise InputError(f"timeout must be positive, found {timeout!r}")
-    loaded, built = fitting(policy, env, normalize=normalize, trust=trust, sample=sample)
+    loaded, built = fitting(
+        policy, EnvInfo.of(env, env_kwargs), normalize=normalize, trust=trust, sample=sample
+    )
     root = resolve_seed(seed)
     seeds = episode_seeds(root, first + episodes)[first:]
     crew = _Crew.of(loaded, built, seeds, workers, batch, timeout)
@@ -152,14 +159,14 @@ def fitting(
     normalize: str | Path | Literal[False] | None = None,
     trust: bool = False,
     sample: bool = False,
-) -> tuple[Policy, Recipe]:
+) -> tuple[Policy, EnvInfo]:
     """The policy and the environment that :func:`collect` would roll out, tried on each other.
 
     Raises:
         InputError: there is no such policy or environment, or they do not fit.
     """
     with contextlib.redirect_stdout(sys.stderr):  # what environments and policies print
-        built = recipe(env)
+        built = EnvInfo.of(env)
         example = built.make()
         loaded = load_policy(policy, example, normalize=normalize, trust=trust, sample=sample)
         check_fit(loaded, example)
@@ -167,7 +174,7 @@ def fitting(
     return loaded, built
 
 
-def describe(policy: Policy, environment: Recipe) -> dict[str, Any]:
+def describe(policy: Policy, environment: EnvInfo) -> dict[str, Any]:
     """The subject of episodes of this policy in this environment, but for their seed."""
     return {
         "environment": environment.to_json(),
@@ -210,7 +217,7 @@ class _Crew:
     def of(
         cls,
         policy: Policy,
-        built: Recipe,
+        built: EnvInfo,
         seeds: list[int],
         workers: int,
         batch: int,
@@ -220,7 +227,11 @@ class _Crew:
         import gymnasium as gym
 
         entry = gym.registry.get(built.id.rpartition(":")[2])
-        parts = _pickle("recipe", built), _pickle("policy", policy), _pickle("environment", entry)
+        parts = (
+            _pickle("environment", built),
+            _pickle("policy", policy),
+            _pickle("registration", entry),
+        )
         jobs = []
         for worker in range(min(workers, len(seeds))):
             share = list(enumerate(seeds))[worker :: min(workers, len(seeds))]

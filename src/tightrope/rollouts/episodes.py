@@ -54,7 +54,7 @@ class Episodes:
         final_observations: (episodes, features) float32 or None.
         success: (episodes,) bool or None: whether info["success"] was ever true.
         properties: (episodes,) float64 each, by name: numbers of the user's own.
-        subject: JSON-like record of the policy, the environment recipe and the versions.
+        subject: JSON-like record of the policy, the environment and the versions.
 
     Raises:
         InputError: shapes disagree, a number is not finite, or an episode has no end.
@@ -178,11 +178,6 @@ class Episodes:
             if isinstance(value, np.ndarray):
                 parts.append(f"{entry.name}={value.dtype}{list(value.shape)}")
         return f"Episodes({len(self)} episodes, {len(self.rewards)} steps: {', '.join(parts)})"
-
-    def _repr_html_(self) -> str:
-        from tightrope.rollouts.notebook import episodes_html
-
-        return episodes_html(self)
 
     @property
     def lengths(self) -> NDArray[np.int64]:

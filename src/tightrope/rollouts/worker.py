@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.environments import Recipe
+from tightrope.environments import EnvInfo
 from tightrope.errors import InputError, one_line
 from tightrope.imports import quiet_registration
 from tightrope.policies.base import (
@@ -45,7 +45,7 @@ Floats = NDArray[np.float32]
 class Job:
     """What one worker does: episodes (index, seed) shared out over its environments beforehand."""
 
-    recipe: bytes  # cloudpickle, as are the next two: it may hold a function of the user's
+    environment: bytes  # cloudpickle, as are the next two: it may hold a function of the user's
     policy: bytes
     registration: bytes  # Gymnasium's entry, for environments of the user's own
     quotas: tuple[tuple[tuple[int, int], ...], ...]  # one queue of episodes per environment
@@ -139,8 +139,8 @@ class _Crowd:
             if entry is not None:
                 gym.registry.setdefault(entry.id, entry)
             policy: Policy = pickle.loads(job.policy)
-            recipe: Recipe = pickle.loads(job.recipe)
-            slots = [_Slot(recipe.make(), quota, policy.noise_size) for quota in job.quotas]
+            environment: EnvInfo = pickle.loads(job.environment)
+            slots = [_Slot(environment.make(), quota, policy.noise_size) for quota in job.quotas]
         if not policy.deterministic and not policy.noise_size:
             import torch
 

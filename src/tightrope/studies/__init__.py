@@ -3,21 +3,6 @@
 Names are loaded on first use: a specification should be refused without the import of torch.
 """
 
-from typing import TYPE_CHECKING
+import lazy_loader
 
-from tightrope.imports import on_first_use
-
-if TYPE_CHECKING:
-    from tightrope.studies.run import Finished, describe, run_study
-    from tightrope.studies.spec import Study, load_study
-
-_HOMES = {
-    "Finished": "run",
-    "Study": "spec",
-    "describe": "run",
-    "load_study": "spec",
-    "run_study": "run",
-}
-__all__ = ["Finished", "Study", "describe", "load_study", "run_study"]
-
-__getattr__ = on_first_use(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

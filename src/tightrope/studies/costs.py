@@ -1,7 +1,7 @@
 """What jobs are expected to cost on one core, for estimates and simulations; nothing depends on it.
 
-Seconds were measured on one core of an AMD EPYC without AVX-512 (docs/scale.md); a study that has
-finished some jobs of a stage corrects its estimates by them.
+Seconds were measured on one core of an AMD EPYC without AVX-512 (benchmarks/scale.md); a study
+that has finished some jobs of a stage corrects its estimates by them.
 """
 
 import itertools
@@ -11,7 +11,7 @@ from typing import Any
 from tightrope.agents.settings import AGENTS, SACSettings
 from tightrope.certificates.options import Options
 from tightrope.certificates.schemes import scheme
-from tightrope.environments import recipe
+from tightrope.environments import EnvInfo
 from tightrope.posteriors.presets import PRESETS
 
 __all__ = ["certify_cost", "collect_cost", "train_cost"]
@@ -48,7 +48,7 @@ def train_cost(spec: Mapping[str, Any]) -> tuple[float, float]:
 
 def collect_cost(environment: str, episodes: int) -> tuple[float, float]:
     """Seconds and bytes of a collection, if every episode runs into its time limit."""
-    steps = episodes * (recipe(environment).time_limit or _EPISODE_STEPS)
+    steps = episodes * (EnvInfo.of(environment).time_limit or _EPISODE_STEPS)
     return 3.0 + steps * _STEP, steps * 200.0
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from tightrope.agents.settings import settings
 from tightrope.certificates.schemes import scheme
 from tightrope.certificates.settings import PILOT_EPISODES
-from tightrope.environments import recipe
+from tightrope.environments import EnvInfo
 from tightrope.errors import InputError
 from tightrope.files import sha256
 from tightrope.studies.costs import certify_cost, collect_cost, train_cost
@@ -116,7 +116,7 @@ def _trained(block: Training) -> Iterator[Subject]:
     if chosen.get("precision") == "auto":  # a job is the same on whatever machine it runs
         chosen["precision"] = "float32"
     for environment in block.environments:
-        built = recipe(environment)
+        built = EnvInfo.of(environment)
         for seed in block.instances:
             spec = {
                 "agent": block.agent,

@@ -136,7 +136,9 @@ def describe(spec: Path | Study, out: Path, *, slots: int) -> str:
     retried = Progress(progress.jobs, done=progress.done)
     left = duration(board.left(retried))
     cores = "core" if slots == 1 else "cores"
-    lines.append(f"about {left} left on {slots} {cores}, if they are like ours (docs/scale.md)")
+    lines.append(
+        f"about {left} left on {slots} {cores}, if they are like ours (benchmarks/scale.md)"
+    )
     lines += [f"failed: {name_of(graph.jobs, key)}: {why}" for key, why in failed.items()]
     return "\n".join(lines)
 

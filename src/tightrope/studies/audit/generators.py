@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.certificates.statements.base import Assumption, Target
-from tightrope.environments import Recipe
+from tightrope.environments import EnvInfo
 from tightrope.rollouts import Episodes, PolicySource
 
 __all__ = [
@@ -35,7 +35,7 @@ Assumed = Assumption | Literal["alike episodes"]
 ALIKE_EPISODES: Assumed = "alike episodes"
 _STEPS: frozenset[Assumed] = frozenset({"independent steps"})
 # What defaults are settled for: as if a policy was rolled out.
-SYNTHETIC = PolicySource(None, Recipe("synthetic", "custom", 1, False, "a generator"), None)
+SYNTHETIC = PolicySource(None, EnvInfo("synthetic", "custom", 1, False, "a generator"), None)
 _NOW = 1.0  # when new episodes are drawn, if a task changes between 0 and 1
 
 

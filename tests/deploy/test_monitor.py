@@ -1,0 +1,216 @@
+"""The monitor: the same numbers as at calibration, from plain arrays, one step at a time."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+from recordings import recording, short
+
+import tightrope as tr
+from tightrope.deploy import Monitor
+from tightrope.deploy.monitor import Status
+from tightrope.errors import InputError
+
+STEPS = 45
+
+
+@pytest.fixture(scope="module")
+def certificate():
+    return tr.certify(
+        recording(33, STEPS, seed=2), preset_values=short(), test_episodes=3, gamma=0.9, seed=0
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(certificate, tmp_path_factory):
+    place = tmp_path_factory.mktemp("certificates") / "auto"
+    certificate.save(place)
+    return place
+
+
+@pytest.fixture
+def monitor(certificate):
+    return Monitor(certificate)
+
+
+def replay(monitor, episode, *, bonus=0.0):
+    """Every status of a recorded episode."""
+    statuses = [monitor.reset(episode.observations[0])]
+    last = len(episode.rewards) - 1
+    for t, reward in enumerate(episode.rewards):
+        end = t == last
+        observation = episode.observations[0 if end else t + 1]  # of the last, nothing counts
+        statuses.append(monitor.step(reward + bonus, observation, False, end))
+    return statuses
+
+
+def test_alarms_among_calibration_episodes_are_those_beyond_the_order_statistic(
+    certificate, monitor
+):
+    """The score at the threshold itself raises none; every larger one does."""
+    (statement,) = [s for s in certificate.statements if s.kind == "monitor"]
+    largest, alarms = [], 0
+    for episode in certificate.calibration:
+        statuses = replay(monitor, episode)
+        alarms += statuses[-1].alarm
+        assert statuses[-1].alarm is (statuses[-1].since is not None)
+        largest.append(max(abs(s.value) / s.threshold for s in statuses[1:]))
+    assert len(largest) == statement.n
+    below = sorted(each for each in largest if each <= 1.0)
+    assert alarms == len(largest) - len(below) <= (1 - statement.share) * statement.n
+    assert 0.999 < below[-1] <= 1.0
+
+
+def test_the_calibration_is_that_of_the_statement(certificate, monitor):
+    (statement,) = [s for s in certificate.statements if s.kind == "monitor"]
+    calibration = monitor.calibration
+    assert calibration.false_alarms == 1 - statement.share
+    assert calibration.confidence == statement.confidence
+    widths, window = statement.chosen["widths"], statement.chosen["window"]
+    slack = 1e-5 * certificate.width
+    for step, width in ((1, widths[0]), (window, widths[0]), (10**6, widths[-1])):
+        assert monitor.threshold(step) == statement.value_raw * width + slack
+    assert monitor.threshold(window + 1) == statement.value_raw * widths[1] + slack
+
+
+def test_an_episode_that_earns_otherwise_than_predicted_raises_an_alarm_that_stays(
+    certificate, monitor
+):
+    for bonus in (3.0, -3.0):
+        statuses = replay(monitor, certificate.rollouts.episode(-1), bonus=bonus)
+        since = next(s.step for s in statuses if abs(s.value) > s.threshold)
+        for status in statuses:
+            assert status.alarm is (status.step >= since)
+            assert status.since == (since if status.step >= since else None)
+        assert np.sign(statuses[since].value) == np.sign(bonus)
+    assert not replay(monitor, certificate.rollouts.episode(-1))[0].alarm  # a reset forgets
+
+
+def test_the_first_status_of_an_episode_deviates_by_nothing(certificate, monitor):
+    first = monitor.reset(certificate.rollouts.observations[0])
+    assert first == Status(0, 0.0, monitor.threshold(1), False, None)
+
+
+def test_folder_object_and_saved_file_give_the_same_monitor(certificate, folder, tmp_path):
+    first = Monitor(certificate)
+    first.save(tmp_path / "monitor.safetensors")
+    episode = certificate.rollouts.episode(-1)
+    expected = replay(first, episode)
+    for source in (folder, str(folder), tmp_path / "monitor.safetensors"):
+        other = Monitor(source)
+        assert replay(other, episode) == expected
+        assert repr(other) == repr(first)
+        assert other.calibration == first.calibration
+    with pytest.raises(InputError, match="already there"):
+        first.save(tmp_path / "monitor.safetensors")
+    with pytest.raises(InputError, match=r"ending in .safetensors, found 'monitor.npz'"):
+        first.save("monitor.npz")
+
+
+def test_a_saved_monitor_runs_without_torch(certificate, tmp_path):
+    Monitor(certificate).save(tmp_path / "monitor.safetensors")
+    program = """
+        import sys
+        import tightrope
+        monitor = tightrope.Monitor("monitor.safetensors")
+        monitor.reset([0.0, 0.0, 0.0])
+        assert monitor.step(1.0, [0.5, 0.0, 0.0], False, False).step == 1
+        assert not {"torch", "gymnasium", "scipy"} & set(sys.modules), "too much was imported"
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+
+
+# --- what is refused ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("observation", "message"),
+    [
+        ([0.0, 0.0], r"expected an observation of shape \(3,\), found \(2,\)"),
+        ([[0.0, 0.0, 0.0]], r"expected an observation of shape \(3,\), found \(1, 3\)"),
+        ([0.0, np.nan, 0.0], "expected a finite observation, found NaN or infinity"),
+        ([0.0, 1e300, 0.0], "expected a finite observation, found NaN or infinity"),
+        (["left", "right", "up"], "expected an observation of 3 numbers"),
+    ],
+)
+def test_a_wrong_observation_is_refused_and_leaves_the_monitor_as_it_was(
+    monitor, observation, message
+):
+    with pytest.raises(InputError, match=message):
+        monitor.reset(observation)
+    monitor.reset(np.zeros(3))
+    with pytest.raises(InputError, match=message):
+        monitor.step(0.5, observation, False, False)
+    again = monitor.step(0.5, np.zeros(3), False, False)
+    monitor.reset(np.zeros(3))
+    assert monitor.step(0.5, np.zeros(3), False, False) == again
+
+
+@pytest.mark.parametrize("reward", [np.nan, np.inf, None, "much"])
+def test_a_reward_that_is_no_finite_number_is_refused(monitor, reward):
+    monitor.reset(np.zeros(3))
+    with pytest.raises(InputError, match="expected a finite number as reward, found"):
+        monitor.step(reward, np.zeros(3), False, False)
+
+
+def test_steps_outside_an_episode_are_refused(monitor):
+    with pytest.raises(InputError, match="found one that has not begun: call `reset`"):
+        monitor.step(0.0, np.zeros(3), False, False)
+    for terminated in (True, False):
+        monitor.reset(np.zeros(3))
+        monitor.step(0.0, np.zeros(3), False, False)
+        monitor.step(0.0, np.zeros(3), terminated, not terminated)
+        with pytest.raises(InputError, match="found one that has ended after 2 steps"):
+            monitor.step(0.0, np.zeros(3), False, False)
+
+
+def test_an_episode_that_goes_on_beyond_the_time_limit_is_refused(monitor):
+    monitor.reset(np.zeros(3))
+    for _ in range(STEPS - 1):
+        monitor.step(0.0, np.zeros(3), False, False)
+    with pytest.raises(InputError, match="expected the episode to end at its time limit of 45"):
+        monitor.step(0.0, np.zeros(3), False, False)
+    assert monitor.step(0.0, np.zeros(3), False, True).step == STEPS
+
+
+def test_another_discount_is_refused(certificate):
+    assert Monitor(certificate, gamma=0.9).calibration.gamma == 0.9
+    with pytest.raises(InputError, match=r"expected the discount 0.9 .* found 0.95: certify with"):
+        Monitor(certificate, gamma=0.95)
+
+
+def test_a_certificate_without_a_monitor_statement_is_refused(tmp_path):
+    found = tr.certify(
+        recording(12),
+        scheme="rec-2",
+        preset_values=short(),
+        pilot_episodes=3,
+        mc_passes=1,
+        seed=0,
+    )
+    words = "expected a certificate with a monitor statement, found one of scheme rec-2"
+    with pytest.raises(InputError, match=words):
+        Monitor(found)
+    found.save(tmp_path / "certificate")
+    with pytest.raises(InputError, match=words):
+        Monitor(tmp_path / "certificate")
+
+
+def test_what_is_no_certificate_is_refused(tmp_path):
+    with pytest.raises(InputError, match="expected a certificate at"):
+        Monitor(tmp_path / "nothing")
+    with pytest.raises(InputError, match="a saved monitor, found dict"):
+        Monitor({})
+    (tmp_path / "other.safetensors").write_bytes(b"12345678")
+    with pytest.raises(InputError, match="is damaged or no file of tightrope"):
+        Monitor(tmp_path / "other.safetensors")

@@ -1,0 +1,166 @@
+"""Forecasts: with the episodes there are they give what is; with others, what the bounds would."""
+
+import numpy as np
+import pytest
+from command import run
+from constructed import certificate as constructed
+from constructed import made_up, recorded
+from recordings import recording, short
+
+from tightrope.bounds import betting_upper
+from tightrope.certificates.breakdown import PARTS
+from tightrope.certificates.certify import certify
+from tightrope.deploy.plan import _Forecast, episodes_for, forecast, terms
+from tightrope.errors import InputError
+from tightrope.posteriors import PRESETS
+from tightrope.rollouts import save
+
+FIXED, POSTERIOR = ["auto", "holdout"], ["nonrec-inf", "nonrec-noninf", "rec-2"]
+
+
+@pytest.fixture(scope="module")
+def issued():
+    """One certificate of each scheme: 40 episodes to fit and to calibrate."""
+    found = {
+        (scheme, unit): constructed(
+            recorded(*made_up(seed=1, episodes=40, scale=0.5, longest=30)),
+            scheme=scheme,
+            unit=unit,
+            fail_below=20.0,
+        )
+        for scheme in FIXED
+        for unit in ("step", "episode")
+    }
+    for scheme in POSTERIOR:
+        given = {"pilot_episodes": 4, "mc_passes": 3, "gamma": 0.9, "seed": 0}
+        found[scheme, "step"] = certify(
+            recording(44, 30, seed=1), scheme=scheme, preset_values=short(), **given
+        )
+    return found
+
+
+ALL = [*((scheme, unit) for scheme in FIXED for unit in ("step", "episode"))]
+ALL += [(scheme, "step") for scheme in POSTERIOR]
+
+
+@pytest.mark.parametrize("key", ALL, ids=" ".join)
+def test_the_forecast_for_the_episodes_there_are_is_the_certificate(issued, key):
+    """To a per cent: beyond the largest score there is an exponential tail."""
+    certificate = issued[key]
+    ahead = forecast(certificate, 40)
+    assert [s.name for s in ahead] == [s.name for s in certificate.statements]
+    for one, other in zip(ahead, certificate.statements, strict=True):
+        assert one.n == pytest.approx(other.n, rel=0.01)
+        if other.share is None:
+            assert one.value == pytest.approx(other.value, rel=0.02), other
+        else:
+            assert one.share == pytest.approx(other.share, rel=1e-6)
+
+
+@pytest.mark.parametrize("key", ALL, ids=" ".join)
+def test_more_episodes_never_loosen_a_mean_risk_or_a_certified_share(issued, key):
+    ahead = [forecast(issued[key], number) for number in (40, 80, 400, 4000)]
+    for kind in ("mean-risk", "failure"):
+        values = [[s.value for s in each if s.kind == kind] for each in ahead]
+        assert all(np.all(np.diff(column) <= 1e-9) for column in zip(*values, strict=True))
+    levels = [[s for s in each if s.kind == "tolerance" and s.share == 0.8] for each in ahead]
+    limits = [found[0].limit for found in levels if found]
+    assert all(np.diff(limits) <= 1e-9)
+
+
+def test_the_forecast_of_many_steps_is_the_bound_on_as_many_like_these(issued):
+    """Against the bound itself, on losses repeated as often as there are more of them."""
+    certificate = issued["holdout", "step"]
+    statement = certificate.statement("mean over steps")
+    losses = certificate.evidence(certificate.calibration).losses
+    bets, weights = (statement.chosen[name] for name in ("bets", "weights"))
+    delta = _Forecast(certificate).ledger.failure("mean over steps")
+    expected = betting_upper(np.tile(losses, 5), delta=delta, bets=bets, weights=weights)
+    (found, _) = [s for s in forecast(certificate, 10 + 5 * 30) if s.kind == "mean-risk"]
+    assert found.value == pytest.approx(float(expected), rel=1e-4)
+
+
+@pytest.mark.parametrize("key", ALL, ids=" ".join)
+def test_the_terms_of_a_bound_add_up_to_it(issued, key):
+    certificate = issued[key]
+    made = terms(certificate)
+    if certificate.bound < 1:
+        assert made.parts.total == pytest.approx(certificate.bound, rel=3e-5)
+    assert (made.parts.kl == made.parts.draws == 0) is certificate.settings.scheme.fixed
+    assert (made.dependence > 0) is (certificate.unit == "step") or certificate.bound == 1
+    assert made.dominating in PARTS.values()
+
+
+@pytest.mark.parametrize("key", [("auto", "step"), ("rec-2", "step")], ids=" ".join)
+def test_the_episodes_for_a_target_are_the_fewest_that_reach_it(issued, key):
+    certificate = issued[key]
+    target = 0.9 * certificate.rms_raw
+    count = episodes_for(certificate, target)
+    assert 40 < count < 4000
+
+    def rms(episodes):
+        named = f"mean over {certificate.unit}s"
+        return next(s.rms_raw for s in forecast(certificate, episodes) if s.name == named)
+
+    assert rms(count) <= target < rms(count - 2 - count // 50)
+    assert episodes_for(certificate, 1e-3) is None
+
+
+def test_wrong_numbers_of_episodes_are_refused(issued):
+    with pytest.raises(InputError, match="`episodes` must be a whole number of at least 1"):
+        forecast(issued["auto", "step"], 0)
+    with pytest.raises(InputError, match="below 10 episodes in all"):
+        forecast(issued["holdout", "step"], 10)
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+def test_the_command_forecasts_from_a_certificate(issued, capsys, tmp_path):
+    issued["auto", "episode"].save(tmp_path / "certificate")
+    code, out, said = run(
+        capsys, "plan", tmp_path / "certificate", "--numbers", 100, 1000, "--target", "rms<=9"
+    )
+    assert (code, said) == (0, [])
+    assert "A forecast, not a promise" in out
+    assert "Largest: " in out
+    assert "rms<=9 (mean over episodes, clipped to [" in out
+    for name in dict.fromkeys(s.name for s in issued["auto", "episode"].statements):
+        assert f"\n{name}" in out
+
+
+def test_a_target_that_no_number_reaches_is_a_no_with_the_reason(issued, capsys, tmp_path):
+    issued["auto", "episode"].save(tmp_path / "certificate")
+    code, out, _ = run(capsys, "plan", tmp_path / "certificate", "--target", "rms<=0.01")
+    assert code == 1
+    assert "not even with 10,000 episodes; they would certify" in out
+
+
+def test_the_command_certifies_a_recording_first_and_writes_nothing(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(PRESETS, "tight", short())
+    save(recording(24, seed=1), tmp_path / "log.safetensors")
+    code, out, said = run(capsys, "plan", "log.safetensors", "--numbers", 50, "--seed", 0)
+    assert (code, said) == (0, [])
+    assert "now (24)" in out
+    assert [path.name for path in tmp_path.iterdir()] == ["log.safetensors"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--target", "rms>=3"], "expected a target such as 'rms<=20' for --target"),
+        (["--numbers", "0"], "--numbers must be at least 1 each, found [0]"),
+        (["--delta", "0.1"], "expected no options of certify for a certificate"),
+    ],
+)
+def test_wrong_options_are_one_line(issued, capsys, tmp_path, arguments, message):
+    issued["auto", "step"].save(tmp_path / "certificate")
+    code, out, said = run(capsys, "plan", tmp_path / "certificate", *arguments)
+    assert (code, out, len(said)) == (2, "", 1)
+    assert message in said[0]
+
+
+def test_a_policy_is_refused(capsys, helpers):
+    code, _, said = run(capsys, "plan", "custom_environments:still")
+    assert (code, len(said)) == (2, 1)

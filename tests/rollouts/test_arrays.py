@@ -1,0 +1,377 @@
+"""D4RL-style arrays in files and in memory, in and out, good and bad."""
+
+import dataclasses
+import os
+import pickle
+import sys
+
+import numpy as np
+import pytest
+
+from tightrope.errors import InputError
+from tightrope.rollouts import (
+    Episode,
+    export_arrays,
+    join,
+    load,
+    save,
+)
+from tightrope.rollouts.arrays import import_arrays
+
+SUFFIXES = ["npz", "hdf5", "h5"]
+LENGTHS = (3, 1, 4)
+
+
+def episodes(lengths=LENGTHS, *, actions=np.float32):
+    rng = np.random.default_rng(0)
+    return join(
+        [
+            Episode(
+                observations=rng.normal(size=(length, 2)).astype(np.float32),
+                rewards=rng.normal(size=length),
+                terminated=index % 2 == 0,
+                truncated=index % 2 == 1,
+                seed=100 + index,
+                actions=rng.integers(0, 5, (length, 1)).astype(actions),
+                final_observation=rng.normal(size=2).astype(np.float32),
+            )
+            for index, length in enumerate(lengths)
+        ],
+        {"policy": {"name": "walker"}, "environment": {"id": "Hopper-v4"}},
+    )
+
+
+def arrays(**changes):
+    """A log of 3, 1 and 4 steps as D4RL writes it; a change of None removes a name."""
+    log = {
+        "observations": np.arange(16, dtype=np.float32).reshape(8, 2),
+        "actions": np.arange(8, dtype=np.float32)[:, None],
+        "rewards": np.arange(8, dtype=np.float32),
+        "terminals": np.array([0, 0, 1, 0, 0, 0, 0, 1], np.bool_),
+        "timeouts": np.array([0, 0, 0, 1, 0, 0, 0, 0], np.bool_),
+    }
+    log.update(changes)
+    return {name: value for name, value in log.items() if value is not None}
+
+
+def write(path, log):
+    """By numpy and h5py themselves, not by the code under test."""
+    if path.suffix == ".npz":
+        np.savez(path, **log)
+    else:
+        h5py = pytest.importorskip("h5py")
+        with h5py.File(path, "w") as archive:
+            for name, value in log.items():
+                archive[name] = value
+    return path
+
+
+def same(found, expected, *, but=()):
+    for name in ("observations", "rewards", "offsets", "terminated", "truncated", "actions"):
+        one, other = getattr(found, name), getattr(expected, name)
+        assert one.dtype == other.dtype, name
+        np.testing.assert_array_equal(one, other, err_msg=name)
+    for name in {"final_observations", "seeds"} - set(but):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)
+
+
+# --- flat arrays ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_log_is_cut_where_its_flags_say(suffix, tmp_path):
+    found = import_arrays(write(tmp_path / f"log.{suffix}", arrays()))
+    assert found.lengths.tolist() == [3, 1, 4]
+    assert found.terminated.tolist() == [True, False, True]
+    assert found.truncated.tolist() == [False, True, False]
+    assert found.seeds.tolist() == [-1, -1, -1]
+    assert found.observations.dtype == np.float32
+    assert found.rewards.dtype == np.float64
+    np.testing.assert_array_equal(found.observations, arrays()["observations"])
+    np.testing.assert_array_equal(found.actions, arrays()["actions"])
+    assert found.final_observations is None
+    assert found.subject["log"] == f"log.{suffix}"
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_arrays_written_are_arrays_read(suffix, tmp_path):
+    if suffix != "npz":
+        pytest.importorskip("h5py")
+    path = tmp_path / "deep" / f"log.{suffix}"
+    export_arrays(episodes(), path)
+    same(import_arrays(path), episodes(), but={"seeds"})
+    assert os.listdir(path.parent) == [path.name]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_exported_arrays_have_the_names_and_rules_of_d4rl(suffix, tmp_path):
+    original = episodes()
+    path = tmp_path / f"log.{suffix}"
+    if suffix == "npz":
+        export_arrays(original, path)
+        with np.load(path, allow_pickle=False) as archive:
+            log = dict(archive)
+    else:
+        h5py = pytest.importorskip("h5py")
+        export_arrays(original, path)
+        with h5py.File(path, "r") as archive:
+            log = {name: archive[name][()] for name in archive}
+    assert set(log) == {
+        *("observations", "actions", "rewards", "terminals", "timeouts", "next_observations")
+    }
+    assert {len(array) for array in log.values()} == {8}
+    assert log["terminals"].tolist() == [0, 0, 1, 0, 0, 0, 0, 1]
+    assert log["timeouts"].tolist() == [0, 0, 0, 1, 0, 0, 0, 0]
+    for index, (start, stop) in enumerate([(0, 3), (3, 4), (4, 8)]):  # s' of each step
+        following = log["next_observations"][start:stop]
+        np.testing.assert_array_equal(following[:-1], original.observations[start + 1 : stop])
+        np.testing.assert_array_equal(following[-1], original.final_observations[index])
+
+
+def test_episodes_without_actions_or_final_observations_are_exported_without_them(tmp_path):
+    bare = dataclasses.replace(episodes(), actions=None, final_observations=None)
+    export_arrays(bare, tmp_path / "log.npz")
+    with np.load(tmp_path / "log.npz") as archive:
+        assert set(archive) == {"observations", "rewards", "terminals", "timeouts"}
+    assert import_arrays(tmp_path / "log.npz").actions is None
+
+
+def test_observations_of_many_dimensions_are_flattened_and_numbers_of_any_kind_are_read(tmp_path):
+    log = arrays(
+        observations=np.arange(48, dtype=np.uint8).reshape(8, 2, 3),
+        rewards=np.arange(8).reshape(8, 1),
+        terminals=arrays()["terminals"].astype(np.float32),
+        timeouts=arrays()["timeouts"].astype(np.int8)[:, None],
+    )
+    found = import_arrays(write(tmp_path / "log.npz", log))
+    np.testing.assert_array_equal(found.observations, np.arange(48).reshape(8, 6))
+    np.testing.assert_array_equal(found.rewards, np.arange(8))
+    assert found.lengths.tolist() == [3, 1, 4]
+
+
+def test_other_arrays_in_a_log_are_left_alone(tmp_path):
+    log = arrays(infos=np.zeros(3), metadata=np.array("D4RL"))
+    assert len(import_arrays(write(tmp_path / "log.npz", log))) == 3
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_trailing_incomplete_episode_is_dropped_with_a_warning(suffix, tmp_path):
+    log = arrays(terminals=np.array([0, 0, 1, 0, 0, 0, 0, 0], np.bool_))
+    with pytest.warns(UserWarning, match="dropped the last 4 steps"):
+        found = import_arrays(write(tmp_path / f"log.{suffix}", log))
+    assert found.lengths.tolist() == [3, 1]
+    assert found.observations.shape == (4, 2)
+
+
+def test_a_log_of_a_single_episode_is_read(tmp_path):
+    log = arrays(terminals=None, timeouts=np.arange(8) == 7)
+    log["terminals"] = np.zeros(8, np.bool_)
+    found = import_arrays(write(tmp_path / "log.npz", log))
+    assert found.lengths.tolist() == [8]
+    assert found.truncated.tolist() == [True]
+
+
+def test_imported_episodes_can_be_stored_and_read_again(tmp_path):
+    found = import_arrays(write(tmp_path / "log.npz", arrays()))
+    save(found, tmp_path / "log.safetensors")
+    same(load(tmp_path / "log.safetensors"), found)
+
+
+# --- bad logs ---------------------------------------------------------------------------------
+
+
+def poisoned(name, value):
+    array = arrays()[name].astype(np.float64)
+    array[4] = value
+    return {name: array}
+
+
+BAD = {
+    "a NaN reward": (poisoned("rewards", np.nan), "finite rewards.*episode 2"),
+    "an infinite reward": (poisoned("rewards", -np.inf), "finite rewards.*episode 2"),
+    "a NaN observation": (poisoned("observations", np.nan), "finite observations.*episode 2"),
+    "an infinite action": (poisoned("actions", np.inf), "finite actions.*episode 2"),
+    "too few observations": ({"observations": np.zeros((7, 2))}, "8 rows of observations.*7"),
+    "too few terminals": ({"terminals": np.ones(7, np.bool_)}, "8 rows of terminals.*7"),
+    "too many timeouts": ({"timeouts": np.ones(9, np.bool_)}, "8 rows of timeouts.*9"),
+    "too few actions": ({"actions": np.zeros((3, 1))}, "8 rows of actions.*3"),
+    "too few next observations": ({"next_observations": np.zeros((2, 2))}, "next_observations"),
+    "next observations of another width": (
+        {"next_observations": np.zeros((8, 5))},
+        "observations",
+    ),
+    "two rewards per step": ({"rewards": np.zeros((8, 2))}, "rows of|rewards"),
+    "two flags per step": ({"terminals": np.ones((8, 2), np.bool_)}, "terminals"),
+    "flags that are no flags": ({"terminals": np.arange(8)}, "true and false in terminals"),
+    "flags of NaN": ({"timeouts": np.full(8, np.nan)}, "true and false in timeouts"),
+    "no end at all": (
+        {"terminals": np.zeros(8, np.bool_), "timeouts": np.zeros(8, np.bool_)},
+        "at least one terminal or timeout",
+    ),
+    "words for observations": ({"observations": np.array(["a"] * 8)}, "observations"),
+    "words for rewards": ({"rewards": np.array(["good"] * 8)}, "rewards"),
+    "words for actions": ({"actions": np.array(["left"] * 8)}, "actions"),
+    "complex rewards": ({"rewards": np.zeros(8, np.complex128)}, "rewards"),
+    "one number for observations": ({"observations": np.float32(3)}, "observations"),
+    "one number for rewards": ({"rewards": np.float32(3)}, "rows of|rewards"),
+    "one number for terminals": ({"terminals": np.bool_(True)}, "terminals"),
+    "one number for actions": ({"actions": np.float32(1)}, "actions"),
+    "an empty log": (
+        {name: array[:0] for name, array in arrays().items()},
+        "expected at least one|no steps|empty",
+    ),
+    **{
+        f"no {name}": ({name: None}, f"no {name}")
+        for name in ("observations", "rewards", "terminals", "timeouts")
+    },
+}
+
+
+@pytest.mark.parametrize(("changes", "words"), BAD.values(), ids=BAD)
+def test_a_bad_log_is_an_input_error_that_says_what_is_wrong(changes, words, tmp_path):
+    path = write(tmp_path / "log.npz", arrays(**changes))
+    with pytest.raises(InputError, match=words) as refusal:
+        import_arrays(path)
+    assert "\n" not in str(refusal.value)
+
+
+class Bomb:
+    """Unpickling it creates the marker, a folder."""
+
+    def __init__(self, marker):
+        self.marker = marker
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.marker),)
+
+
+@pytest.mark.parametrize("name", ["observations", "rewards", "terminals", "actions"])
+def test_arrays_that_are_pickles_are_refused_and_not_executed(name, tmp_path):
+    marker = tmp_path / "marker"
+    armed = np.array([Bomb(marker)] * 8, dtype=object)
+    path = write(tmp_path / "log.npz", arrays(**{name: armed}))
+    with pytest.raises(InputError):
+        import_arrays(path)
+    path.write_bytes(pickle.dumps(Bomb(marker)))
+    with pytest.raises(InputError):
+        import_arrays(path)
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("name", ["observations", "rewards", "terminals", "actions"])
+def test_ragged_arrays_in_hdf5_are_an_input_error(name, tmp_path):
+    h5py = pytest.importorskip("h5py")
+    path = write(tmp_path / "log.hdf5", arrays(**{name: None}))
+    with h5py.File(path, "a") as archive:
+        ragged = archive.create_dataset(name, (8,), dtype=h5py.vlen_dtype(np.float32))
+        for row in range(8):
+            ragged[row] = np.zeros(1 + row % 3)
+    with pytest.raises(InputError, match=name):
+        import_arrays(path)
+
+
+def test_a_group_in_place_of_an_array_is_an_input_error(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    path = write(tmp_path / "log.hdf5", arrays(observations=None))
+    with h5py.File(path, "a") as archive:
+        archive.create_group("observations")["camera"] = np.zeros((8, 2))
+    with pytest.raises(InputError):
+        import_arrays(path)
+
+
+def refusal(path):
+    """What is said of a log, or None; keeps no exception, and so no open file, alive."""
+    try:
+        import_arrays(path)
+    except InputError as error:
+        return str(error)
+    return None
+
+
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # numpy's, of a bad .npz
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_truncated_log_is_an_input_error(suffix, tmp_path):
+    path = write(tmp_path / f"log.{suffix}", arrays())
+    content = path.read_bytes()
+    for kept in np.linspace(0, len(content) - 1, 25).astype(int):
+        path.write_bytes(content[:kept])
+        said = refusal(path)
+        assert said is not None
+        assert "\n" not in said
+
+
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # numpy's, of a bad .npz
+def test_an_npz_with_flipped_bytes_is_an_input_error_or_the_same_log(tmp_path):
+    path = write(tmp_path / "log.npz", arrays())
+    content, rng = path.read_bytes(), np.random.default_rng(0)
+    directory = content.index(b"PK\x01\x02")
+    places = [*rng.integers(0, len(content), 100), *rng.integers(directory, len(content), 200)]
+    for place in places:
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << rng.integers(8)
+        path.write_bytes(damaged)
+        try:
+            found = import_arrays(path)
+        except InputError:
+            continue
+        np.testing.assert_array_equal(found.rewards, arrays()["rewards"])
+        np.testing.assert_array_equal(found.observations, arrays()["observations"])
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_log_that_is_not_there_is_an_input_error(suffix, tmp_path):
+    with pytest.raises(InputError, match="nothing at"):
+        import_arrays(tmp_path / f"nothing.{suffix}")
+
+
+def test_exporting_refuses_to_overwrite_and_knows_its_suffixes(tmp_path):
+    (tmp_path / "log.npz").write_bytes(b"precious")
+    with pytest.raises(InputError, match="already there"):
+        export_arrays(episodes(), tmp_path / "log.npz")
+    with pytest.raises(InputError, match=r"\.npz or \.hdf5"):
+        export_arrays(episodes(), tmp_path / "log.csv")
+    assert (tmp_path / "log.npz").read_bytes() == b"precious"
+    assert os.listdir(tmp_path) == ["log.npz"]
+
+
+def test_a_missing_h5py_is_answered_with_the_remedy(tmp_path, monkeypatch):
+    path = tmp_path / "log.hdf5"
+    path.write_bytes(b"never read")
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    with pytest.raises(InputError, match=r'pip install "tightrope\[minari\]"'):
+        import_arrays(path)
+    with pytest.raises(InputError, match=r'pip install "tightrope\[minari\]"'):
+        export_arrays(episodes(), tmp_path / "new.hdf5")
+    assert os.listdir(tmp_path) == ["log.hdf5"]
+
+
+# --- arrays in memory -------------------------------------------------------------------------
+
+
+def test_a_mapping_is_read_as_the_file_of_the_same_arrays(tmp_path):
+    found = import_arrays(arrays())
+    same(found, import_arrays(write(tmp_path / "log.npz", arrays())))
+    assert found.subject["log"] == "arrays"
+    lists = import_arrays({name: array.tolist() for name, array in arrays().items()})
+    np.testing.assert_array_equal(lists.observations, found.observations)
+    assert lists.lengths.tolist() == [3, 1, 4]
+
+
+def test_an_open_file_is_a_mapping(tmp_path):
+    with np.load(write(tmp_path / "log.npz", arrays())) as archive:
+        same(import_arrays(archive), import_arrays(arrays()))
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(write(tmp_path / "log.hdf5", arrays()), "r") as archive:
+        same(import_arrays(archive), import_arrays(arrays()))
+
+
+@pytest.mark.parametrize(("changes", "words"), BAD.values(), ids=BAD)
+def test_a_bad_mapping_is_an_input_error_that_says_what_is_wrong(changes, words):
+    with pytest.raises(InputError, match=words) as refusal:
+        import_arrays(arrays(**changes))
+    assert "\n" not in str(refusal.value)
+
+
+def test_ragged_lists_are_an_input_error():
+    with pytest.raises(InputError, match="array of numbers in observations"):
+        import_arrays(arrays(observations=[[1.0], [1.0, 2.0]]))
