@@ -107,6 +107,7 @@ def sb3_model():
     """A function that builds (once) an SB3 model whose weights are random and not small."""
     import custom_environments  # noqa: F401
     import gymnasium as gym
+    import sb3_contrib
     import stable_baselines3
     import torch
 
@@ -115,15 +116,19 @@ def sb3_model():
     def build(algorithm, env, policy="MlpPolicy", *, arguments=None, **policy_kwargs):
         key = (algorithm, env, repr(policy), repr(arguments), repr(policy_kwargs))
         if key not in built:
-            extra = {} if algorithm in ("PPO", "A2C") else {"buffer_size": 10}
+            replays = algorithm in ("SAC", "TD3", "DDPG", "DQN", "TQC", "QRDQN")
+            extra = {"buffer_size": 10} if replays else {}
+            kind = getattr(stable_baselines3, algorithm, None) or getattr(sb3_contrib, algorithm)
+            given = {"net_arch": [8, 8], **policy_kwargs}
+            given = {name: value for name, value in given.items() if value is not None}
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "(?s).*is out of date", DeprecationWarning)
                 made = gym.make(env)
-            model = getattr(stable_baselines3, algorithm)(
+            model = kind(
                 policy,
                 made,
                 device="cpu",
-                policy_kwargs={"net_arch": [8, 8], **policy_kwargs},
+                policy_kwargs=given,
                 **extra,
                 **(arguments or {}),
             )

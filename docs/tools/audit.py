@@ -1,117 +1,81 @@
-"""The tables of results/audit/README.md, from the files beside it.
+"""The tables of results/audit/README.md, from the two files beside it.
 
 ``python docs/tools/audit.py`` writes them into the page, between its two marks.
 """
 
-import csv
-from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
-ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "results" / "audit" / "README.md"
-RESULTS = ROOT / "results" / "audit"
+import pandas as pd
+
+RESULTS = Path(__file__).parents[2] / "results" / "audit"
+PAGE = RESULTS / "README.md"
 BEGIN, END = "<!-- tables: docs/tools/audit.py -->", "<!-- end of tables -->"
-PROCESSES = (
-    *("independent", "correlated", "catastrophes", "clipping", "survivorship", "time-limit"),
-    *("drifting", "hopper"),
-)
-# Title, runs (columns) and schemes of each group of tables.
-GROUPS = (
-    ("Everything at once: scheme `auto`", PROCESSES, ("auto",)),
-    ("One bound: scheme `holdout`", PROCESSES, ("holdout",)),
-    (
-        "The paper's schemes",
-        ("independent-pac-bayes", "correlated-pac-bayes"),
-        ("nonrec-noninf", "nonrec-inf", "rec-2", "rec-6"),
-    ),
-    ("Stopping early", ("independent-until", "correlated-until"), ("sequential",)),
-)
-MARKS = {"kept": "kept", "broken": "**broken**", "too few runs": "–"}
+MARKS = {"held": "held", "violated": "**violated**", "too few runs": "–"}
+STOPPED = ("sequential", "compare")
 
 
 def tables() -> str:
-    """All of them."""
+    """A table of verdicts and one of warnings for each group of schemes."""
+    rows = pd.read_csv(RESULTS / "coverage.csv")
+    given = pd.read_csv(RESULTS / "warnings.csv").query("warning in ['dependent steps', 'drift']")
+    fixed = ("auto", "holdout")
+    paper = tuple(name for name in rows["scheme"].unique() if name not in (*fixed, *STOPPED))
+    means = rows[~rows["scheme"].isin(paper) | rows["statement"].str.startswith("mean over")]
+    groups = {
+        "Everything at once: scheme `auto`": ("auto",),
+        "One bound: scheme `holdout`": ("holdout",),
+        "The paper's schemes": paper,
+        "Stopping early": ("sequential",),
+        "Comparisons": ("compare",),
+    }
     parts = []
-    for title, runs, schemes in GROUPS:
-        there = [run for run in runs if (RESULTS / f"{run}.csv").is_file()]
-        if not there:
+    for title, schemes in groups.items():
+        here, warned = (t[t["scheme"].isin(schemes)].copy() for t in (means, given))
+        if here.empty:
             continue
-        parts += [f"#### {title}", "", *_verdicts(there, schemes), ""]
-        parts += [*_warnings(there, schemes), ""]
+        here["name"] = [_name(statement) for statement in here["statement"]]
+        here["cell"] = [_cell(row) for row in here.itertuples()]
+        here["task"] = here["task"] + " (" + here["runs"].astype(str) + ")"
+        head = ["name"] if len(schemes) == 1 else ["scheme", "name"]
+        parts += [f"#### {title}", "", _table(here, head, "cell")]
+        if len(warned):
+            parts.append(_table(warned, [*head[:-1], "warning"], "fired"))
     return "\n".join(parts)
 
 
-def _verdicts(runs: Sequence[str], schemes: Sequence[str]) -> Iterable[str]:
-    found = {run: _rows(run, schemes) for run in runs}
-    names = list(dict.fromkeys(name for rows in found.values() for name in rows))
-    names.sort(key=lambda name: (schemes.index(name[0]), name[1].startswith("all ")))
-    repetitions = [next(iter(found[run].values()))["runs"] for run in runs]
-    titles = [f"{run} ({count})" for run, count in zip(runs, repetitions, strict=True)]
-    yield from _head(["statement", "promise", *titles])
-    for name in names:
-        here = [found[run].get(name) for run in runs]
-        promises = sorted({f"{float(row['promise']):.3g}" for row in here if row})
-        label = name[1] if len(schemes) == 1 else f"{name[0]}: {name[1]}"
-        yield _line([label, " / ".join(promises), *map(_cell, here)])
-
-
-def _cell(row: dict[str, str] | None) -> str:
-    if row is None:
-        return ""
-    broken, unclear = int(row["broken"]), int(row["unclear"])
-    share = str(broken) if not unclear else f"{broken} to {broken + unclear}"
-    tight = f"; {float(row['tightness']):.2g}" if row["tightness"] else ""
-    outside = "*" if row["assumption"] == "broken" else ""
-    return f"{share} {MARKS[row['verdict']]}{outside}{tight}"
-
-
-def _warnings(runs: Sequence[str], schemes: Sequence[str]) -> Iterable[str]:
-    yield from _head(["warning", *runs])
-    found = {
-        run: {(row["scheme"], row["warning"]): row for row in _read(f"{run}-warnings")}
-        for run in runs
-    }
-    for scheme in schemes:
-        for warning in ("dependent steps", "drift"):
-            here = [found[run].get((scheme, warning)) for run in runs]
-            label = warning if len(schemes) == 1 else f"{scheme}: {warning}"
-            yield _line([label, *(row["fired"] if row else "" for row in here)])
-
-
-def _rows(run: str, schemes: Sequence[str]) -> dict[tuple[str, str], dict[str, str]]:
-    """By scheme and statement; the largest share that is stated has another name in each run."""
-    rows = [row for row in _read(run) if row["scheme"] in schemes]
-    if len(schemes) > 1:  # they differ in nothing else
-        rows = [row for row in rows if row["statement"].startswith("mean risk")]
-    return {(row["scheme"], _name(row["statement"])): row for row in rows}
-
-
 def _name(statement: str) -> str:
+    """The largest share that is stated depends on the number of episodes."""
     kind, _, share = statement.partition(", ")
-    if not share.endswith("%") or (kind == "tolerance" and share in ("80.0 %", "90.0 %")):
+    if not share or (kind == "tolerance" and share in ("80.0 %", "90.0 %", "95.0 %")):
         return statement
-    return f"{kind}, largest share" if kind == "tolerance" else kind
+    rest = ": all steps, unclipped" if share.endswith("unclipped") else ""
+    return f"{kind}, largest share{rest}" if kind == "tolerance" else f"{kind}{rest}"
 
 
-def _read(name: str) -> list[dict[str, str]]:
-    with (RESULTS / f"{name}.csv").open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+def _cell(row: Any) -> str:
+    upper = f" to {row.violated + row.inconclusive}" if row.inconclusive else ""
+    beside = {"made": "", "assumption violated": "*", "not made": "†"}[row.claim]
+    old = "°" if row.issued == "earlier" else ""
+    tight = "" if pd.isna(row.tightness) else f"; {row.tightness:.2g}"
+    return f"{row.violated}{upper} of {row.nominal:.3g} {MARKS[row.verdict]}{beside}{old}{tight}"
 
 
-def _head(titles: Sequence[str]) -> Iterable[str]:
-    return _line(titles), _line(["---"] * len(titles))
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+def _table(rows: pd.DataFrame, index: list[str], values: str) -> str:
+    """A line for each key and a column for each task, in the order in which they occur."""
+    tasks = list(dict.fromkeys(rows["task"]))
+    cells: dict[tuple[str, ...], dict[str, Any]] = {}
+    for row in rows.to_dict("records"):
+        cells.setdefault(tuple(row[name] for name in index), {})[row["task"]] = row[values]
+    lines = [[*index, *tasks], ["---"] * (len(index) + len(tasks))]
+    lines += [[*key, *(found.get(task, "") for task in tasks)] for key, found in cells.items()]
+    return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
 
 
 def page() -> str:
     """The page with the tables of now."""
-    text = PAGE.read_text(encoding="utf-8")
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n\n{tables()}\n{END}{after}"
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    return f"{before}{BEGIN}\n\n{tables()}{END}{rest.partition(END)[2]}"
 
 
 if __name__ == "__main__":

@@ -10,10 +10,10 @@ from tightrope.certificates import Options, Property, Settings, settle
 from tightrope.certificates.certify import certify
 from tightrope.certificates.properties import properties_of
 from tightrope.certificates.settings import training_scaling
-from tightrope.devices import resolve_device
 from tightrope.errors import InputError
 from tightrope.posteriors import PRESETS, Scaling
 from tightrope.rollouts import policy_source
+from tightrope.system import resolve_device
 
 TRAINED = Scaling(-9.0, 9.0, "training", np.zeros(3, np.float32), np.ones(3, np.float32))
 

@@ -1,16 +1,17 @@
 """`tightrope audit` as a user sees it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from command import run
 from inline import Inline
 
-from tightrope.certificates import issue
-from tightrope.studies.audit import run as audits
+from tightrope.audit import auditing
+from tightrope.certificates import certify
 
 FEW = (
-    *("--repetitions", 2, "--episodes", 12, "--pilot-episodes", 2, "--truth-episodes", 200),
+    *("--episodes", 12, "--truth-episodes", 200),
     *("--updates", 10, "--width", 8, "--mc-passes", 2),
 )
 
@@ -23,12 +24,12 @@ def place(tmp_path, monkeypatch):
 
 @pytest.fixture
 def inline(place, monkeypatch):
-    monkeypatch.setattr(audits, "engine_of", lambda engine, folder, *_: Inline(folder.jobs))
+    monkeypatch.setattr(auditing, "engine_of", lambda engine, folder, *_: Inline(folder.jobs))
 
 
 def test_an_audit_prints_a_verdict_for_every_row_and_writes_tables(place, capsys):
-    """With the local engine and a real process."""
-    code, out, err = run(capsys, "audit", "independent", *FEW, "--workers", 1)
+    """With the local engine, in a process of its own."""
+    code, out, err = run(capsys, "audit", "independent", *FEW, "--repetitions", 2, "--workers", 1)
     assert code == 0, out
     assert out.startswith("Audit of independent: independent steps")
     assert "preset tight with at most 10 updates and hidden layers of 8" in out
@@ -36,43 +37,39 @@ def test_an_audit_prints_a_verdict_for_every_row_and_writes_tables(place, capsys
     assert "repeat 1/1" in err[-1]
     assert out.rstrip().endswith("Written to audit-independent/results")
     names = {path.name for path in Path("audit-independent/results").iterdir()}
-    assert names == {"audit.csv", "statements.csv", "warnings.csv"}
+    assert names == {"coverage.csv", "checks.csv", "warnings.csv"}
 
 
-def test_a_broken_promise_is_exit_code_1(inline, capsys, monkeypatch):
-    from dataclasses import replace
-
-    real = issue.certify_many
+def test_a_violated_claim_is_exit_code_1(inline, capsys, monkeypatch):
+    real = certify.issue
 
     def mutant(*arguments, **keywords):
-        (row,) = real(*arguments, **keywords)
-        (made,) = row
-        return [[replace(made, statements=tuple(replace(s, value=0.0) for s in made.statements))]]
+        made = real(*arguments, **keywords)
+        return replace(made, statements=tuple(replace(s, value=0.0) for s in made.statements))
 
-    monkeypatch.setattr(issue, "certify_many", mutant)
+    monkeypatch.setattr(certify, "issue", mutant)
     few = [*FEW, "--repetitions", 6, "--schemes", "holdout"]
     code, out, _ = run(capsys, "audit", "independent", *few)
     assert code == 1
-    assert "BROKEN: holdout, mean risk, unit episode" in out
+    assert "VIOLATED: holdout, mean over episodes" in out
     code, out, _ = run(capsys, "audit", "drifting", *few)
-    assert code == 0  # nothing was promised of a process that drifts
-    assert "broken (outside its assumption)" in out
+    assert code == 0  # nothing is claimed of a task that drifts
+    assert "violated (outside its assumption)" in out
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "expected a process or a policy, or --demo, found neither"),
-        (["--demo", "independent"], "expected --demo alone"),
-        (["independant"], "expected a process among independent, correlated"),
-        (["independent", "--env", "Hopper-v4"], "expected no --env for the built-in process"),
+        ([], "expected a synthetic task or a policy"),
+        (["--demo", "independent"], "--demo"),
+        (["independant"], "expected a synthetic task among independent, correlated"),
+        (["independent", "--env", "Hopper-v4"], "expected no --env for the synthetic task"),
         (["independent", "--repetitions", "0"], "--repetitions must be at least 1"),
-        (["independent", "--updates", "3"], "--updates must be at least 10"),
         (["independent", "--schemes", "best"], "expected a scheme among"),
         (["independent", "--workers", "0"], "--workers must be at least 1"),
         (["independent", "--address", "host:1"], "expected --address for --engine ray"),
-        (["independent", "--delta", "2"], "--delta must be in (0, 1)"),
-        (["independent", "--gamma", "1"], "expected an option, found '--gamma'"),
+        (["independent", "--via", "callback", "--until", "rms<=1"], "expected --schemes auto"),
+        (["independent", "--gamma", "1"], "--gamma"),
     ],
 )
 def test_what_cannot_work_is_refused_in_one_line(place, capsys, arguments, words):

@@ -16,7 +16,7 @@ from tables import write_lerobot
 from tightrope.environments import make_env
 from tightrope.errors import InputError
 from tightrope.policies import check_fit, load_policy
-from tightrope.policies.statistics import read_statistics
+from tightrope.policies.vecnormalize import read_statistics
 from tightrope.rollouts import load_episodes
 from tightrope.studies.spec import load_study
 
@@ -69,13 +69,9 @@ def test_pickled_arrays_are_never_unpickled(tmp_path):
         np.savez(log, **{**arrays(), name: objects})
         refused(lambda: load_episodes(log), "damaged or no log")
     np.savez(tmp_path / "statistics.npz", mean=objects, var=np.ones(3))
-    refused(
-        lambda: read_statistics(tmp_path / "statistics.npz", pendulum(), trust=False), "cannot read"
-    )
+    refused(lambda: read_statistics(tmp_path / "statistics.npz", pendulum()), "cannot read")
     (tmp_path / "statistics.pkl").write_bytes(pickle.dumps(Bomb(marker)))
-    refused(
-        lambda: read_statistics(tmp_path / "statistics.pkl", pendulum(), trust=False), "`trust`"
-    )
+    refused(lambda: read_statistics(tmp_path / "statistics.pkl", pendulum()), "a VecNormalize")
     log.write_bytes(pickle.dumps(Bomb(marker)))  # numpy reads a bare pickle as well, if allowed
     refused(lambda: load_episodes(log), "damaged or no log")
     assert not marker.exists()

@@ -98,6 +98,20 @@ class Failing(Counting):
         }.get(self.kind, observation)
 
 
+class Leftover(Counting):
+    """A reset leaves something behind: from step 40 on, how many episodes came before shows."""
+
+    before = 0
+
+    def choose_length(self):
+        self.before += 1
+        return 60
+
+    def observation(self, action):
+        found = super().observation(action)
+        return found + (self.before - 1) * (self.step_count >= 40)
+
+
 class SlowReset(Counting):
     """Not one reset takes long, but several in a row do."""
 
@@ -201,6 +215,7 @@ CLASSES = {
     "LoudConstructor-v0": LoudConstructor,
     "Complaining-v0": Complaining,
     "Succeeding-v0": Succeeding,
+    "Leftover-v0": Leftover,
 }
 
 

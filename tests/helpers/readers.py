@@ -353,9 +353,9 @@ def _make_statistics(folder):
 
 
 def _read_statistics(path):
-    from tightrope.policies.statistics import read_statistics
+    from tightrope.policies.vecnormalize import read_statistics
 
-    normalizer = read_statistics(path, _pendulum(), trust=False)
+    normalizer = read_statistics(path, _pendulum())
     normalizer(np.zeros((2, 3), np.float32))
 
 

@@ -14,6 +14,7 @@ from safetensors.numpy import load_file, save_file
 from tightrope import demo
 from tightrope.environments import make_env
 from tightrope.errors import InputError
+from tightrope.files import tensors_format
 from tightrope.policies import (
     POLICY_FORMAT,
     Normalizer,
@@ -21,7 +22,6 @@ from tightrope.policies import (
     load_mlp,
     load_policy,
     save_mlp,
-    stored_format,
 )
 from tightrope.rollouts import collect, is_recording, save
 
@@ -94,7 +94,7 @@ def test_norms_are_stored_by_their_layer(normed):
     for index, (scale, shift) in enumerate(NORMS):
         np.testing.assert_array_equal(arrays[f"{index}.norm.weight"], scale)
         np.testing.assert_array_equal(arrays[f"{index}.norm.bias"], shift)
-    assert stored_format(normed) == "tightrope.policy/1"
+    assert tensors_format(normed) == "tightrope.policy/1"
 
 
 SPOILT = {
@@ -150,7 +150,7 @@ def test_a_deterministic_policy_cannot_sample(stored):
 def test_policies_and_recordings_are_told_apart_although_they_share_a_suffix(stored, tmp_path):
     recording = tmp_path / "episodes.safetensors"
     save(collect(custom_environments.still, "Counting-v0", 1, workers=1), recording)
-    assert stored_format(stored) == POLICY_FORMAT
+    assert tensors_format(stored) == POLICY_FORMAT
     assert not is_recording(stored)
     assert is_recording(recording)
     with pytest.raises(InputError, match=r"expected the format tightrope\.policy/1"):
@@ -214,4 +214,4 @@ def test_a_policy_for_another_environment_is_refused(stored):
 def test_a_file_that_is_not_there_is_an_input_error(tmp_path):
     with pytest.raises(InputError, match="nothing at"):
         load_policy(tmp_path / "nothing.safetensors", make_env("FiveWide-v0"))
-    assert stored_format(tmp_path / "nothing.safetensors") is None
+    assert tensors_format(tmp_path / "nothing.safetensors") is None

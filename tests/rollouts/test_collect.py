@@ -26,7 +26,9 @@ HOPPER, CHEETAH = "Hopper-v4", "HalfCheetah-v4"
 SHAPES = {HOPPER: (11, 3), CHEETAH: (17, 6)}
 COUNTS = {HOPPER: 7, CHEETAH: 2}
 ARRAYS = [
-    field.name for field in dataclasses.fields(Episodes) if field.name not in ("subject", "success")
+    field.name
+    for field in dataclasses.fields(Episodes)
+    if field.name not in ("subject", "success", "properties")
 ]
 
 
@@ -249,6 +251,36 @@ def test_more_workers_than_episodes_are_not_started(monkeypatch):
     )
     collect(custom_environments.still, "Counting-v0", 2, 0, workers=8)
     assert len(started) == 2
+
+
+# --- environments that keep something -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("workers", "batch"), [(1, 1), (2, 2)])
+def test_what_a_reset_leaves_behind_is_found_and_every_episode_gets_its_own_environment(
+    workers, batch
+):
+    """The oracle rolls out each episode in a new environment."""
+    collecting = {"workers": workers, "batch": batch}
+    with pytest.warns(UserWarning, match="a reset of Leftover-v0 leaves something behind"):
+        found = collect(custom_environments.leaning, "Leftover-v0", 6, 0, **collecting)
+    assert found.subject["fresh_environments"] is True
+    assert_replays(found, "Leftover-v0")
+    assert found.seeds.tolist() == episode_seeds(0, 6)
+
+
+def test_an_episode_in_an_environment_of_its_own_needs_no_second_look():
+    found = collect(custom_environments.leaning, "Leftover-v0", 4, 0, workers=2, batch=2)
+    assert "fresh_environments" not in found.subject
+    assert_replays(found, "Leftover-v0")
+
+
+def test_bipedal_walker_is_repeatable_however_it_is_collected():
+    pytest.importorskip("Box2D")
+    policy = lambda o: np.tanh(o[:, :4])  # noqa: E731
+    with pytest.warns(UserWarning, match="leaves something behind"):
+        found = collect(policy, "BipedalWalker-v3", 3, 0, workers=1, batch=1)
+    assert_replays(found, "BipedalWalker-v3")
 
 
 # --- the record -------------------------------------------------------------------------------

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+from tightrope.audit.generators import SYNTHETIC, TASKS
 from tightrope.certificates import Options, as_text, settle, to_document
 from tightrope.certificates.certify import issue
 from tightrope.posteriors import PRESETS, Scaling
 from tightrope.studies import fits
-from tightrope.studies.audit.generators import SYNTHETIC, TASKS
 from tightrope.studies.fits import FitCache, content_digest, shared_fits
 
 TRAINING = Scaling(-2.0, 2.0, "training", np.zeros(2, np.float32), np.ones(2, np.float32))

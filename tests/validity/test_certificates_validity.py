@@ -23,8 +23,8 @@ import numpy as np
 import pytest
 from recordings import short_fits
 from scipy.stats import binom, norm
-from tightrope.studies.audit.processes import FEATURES, SLOPE, Steps, recorded
 
+from tightrope.audit.generators import FEATURES, SLOPE, Steps, recorded
 from tightrope.certificates import Options, certify, certify_many
 from tightrope.posteriors import draw_predictions
 

@@ -16,6 +16,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from tightrope.agents.experience import failures, following_returns
 from tightrope.agents.policies import CriticEnsemble
 from tightrope.environments import EnvInfo
+from tightrope.rollouts.stepping import roll_out
 from tightrope.seeds import RunStream, run_seed
 
 __all__ = ["Evaluation", "evaluate"]
@@ -50,37 +51,26 @@ def evaluate(
     values: list[NDArray[Any]] = []
     futures: list[NDArray[Any]] = []
     for index in range(episodes):
-        observations, actions, rewards, terminated = _episode(model, env, seed, index)
+        with failures(f"evaluation episode {index}"):
+            episode = roll_out(
+                lambda observation: model.predict(observation, deterministic=True)[0],
+                env,
+                run_seed(seed, RunStream.EVALUATION, index),
+            )
+        rewards, actions = episode.rewards.tolist(), episode.actions
+        assert actions is not None
         returns.append(sum(rewards))
         lengths.append(len(rewards))
-        known = len(rewards) if terminated else int(max(len(rewards) - _cut_steps(gamma), 0))
+        cut = 0 if episode.terminated else _cut_steps(gamma)
+        known = int(max(len(rewards) - cut, 0))
         if known:
-            values.append(action_values(model, observations[:known], actions[:known]))
+            values.append(action_values(model, episode.observations[:known], actions[:known]))
             futures.append(following_returns(rewards, gamma)[:known])
     env.close()
     value, discounted = (
         float(np.concatenate(each).mean()) if each else math.nan for each in (values, futures)
     )
     return Evaluation(returns, lengths, value, discounted)
-
-
-def _episode(
-    model: BaseAlgorithm, env: Any, seed: int, index: int
-) -> tuple[NDArray[Any], NDArray[Any], list[float], bool]:
-    """Observations, actions and rewards of every step, and whether the episode terminated."""
-    observations, actions = [], []
-    rewards: list[float] = []
-    terminated = truncated = False
-    with failures(f"evaluation episode {index}"):
-        observation, _ = env.reset(seed=run_seed(seed, RunStream.EVALUATION, index))
-    while not (terminated or truncated):
-        action, _ = model.predict(observation, deterministic=True)
-        observations.append(np.array(observation))  # environments may reuse theirs
-        actions.append(action)
-        with failures(f"step {len(rewards)} of evaluation episode {index}"):
-            observation, reward, terminated, truncated, _ = env.step(action)
-        rewards.append(float(reward))
-    return np.array(observations), np.array(actions), rewards, bool(terminated)
 
 
 def action_values(

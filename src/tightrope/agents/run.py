@@ -22,10 +22,9 @@ from tightrope.agents.settings import (
     is_whole,
     settings,
 )
-from tightrope.devices import multiplies_bfloat16, resolve_device
 from tightrope.environments import EnvInfo
 from tightrope.errors import InputError
-from tightrope.versions import library_versions
+from tightrope.system import library_versions, multiplies_bfloat16, resolve_device
 
 __all__ = ["RUN_FORMAT", "Compile", "Run", "build", "specify"]
 

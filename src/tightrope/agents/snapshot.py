@@ -17,7 +17,7 @@ from tightrope.environments import EnvInfo
 from tightrope.errors import one_line
 from tightrope.files import WriteError, sha256, write_folder
 from tightrope.policies import MLPPolicy, TrainingRecord, load_policy, save_mlp, save_record
-from tightrope.versions import library_versions
+from tightrope.system import library_versions
 
 __all__ = ["averaged", "export"]
 

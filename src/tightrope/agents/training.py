@@ -18,7 +18,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
-from tightrope import devices
+from tightrope import system
 from tightrope.agents.checkpoint import (
     delete_checkpoint,
     load_checkpoint,
@@ -94,7 +94,7 @@ def train(
     for name, value in (("threads", threads), ("checkpoint_every", checkpoint_every)):
         if value != "all" and value < 1:
             raise InputError(f"`{name}` must be at least 1, found {value!r}")
-    with devices.threads(_ALL_THREADS if threads == "all" else min(threads, _ALL_THREADS)):
+    with system.threads(_ALL_THREADS if threads == "all" else min(threads, _ALL_THREADS)):
         model, experience = build(run)
         with claim(Path(out), run):
             return _Training(run, Path(out), model, experience, checkpoint_every).go(progress)

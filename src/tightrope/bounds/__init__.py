@@ -24,6 +24,7 @@ from tightrope.bounds.kl import kl, kl_inverse_lower, kl_inverse_upper
 from tightrope.bounds.maurer import xi
 from tightrope.bounds.monte_carlo import effective_draws, monte_carlo_lower, monte_carlo_upper
 from tightrope.bounds.pac_bayes import pac_bayes_kl, split_kl
+from tightrope.bounds.rates import rate_difference_lower, rate_sequence, rate_test
 from tightrope.bounds.recursive import recursive_bound
 from tightrope.bounds.tolerance import (
     Tolerance,
@@ -58,6 +59,9 @@ __all__ = [
     "pac_bayes_kl",
     "planned_bet",
     "planned_bets",
+    "rate_difference_lower",
+    "rate_sequence",
+    "rate_test",
     "recursive_bound",
     "risk_floor",
     "split_kl",

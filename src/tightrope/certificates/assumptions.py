@@ -1,9 +1,13 @@
 """What the statements of a certificate rest on, in sentences."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from tightrope.certificates.evidence import every
+from tightrope.certificates.settings import Settings
 from tightrope.certificates.split import Split
 
-__all__ = ["SOURCES", "assumptions_of", "truncated_of"]
+__all__ = ["SOURCES", "assumptions_of", "table_assumptions", "truncated_of"]
 
 SOURCES = {
     "fit": "the fitting set",
@@ -80,3 +84,24 @@ def assumptions_of(split: Split) -> tuple[str, ...]:
 def truncated_of(split: Split) -> int:
     """How many of the episodes to fit and to calibrate a time limit cut."""
     return int((split.validation.truncated & ~split.validation.terminated).sum())
+
+
+def table_assumptions(settings: Settings, table: Mapping[str, Any]) -> tuple[str, ...]:
+    """The sentences that the certificate of a table rests on."""
+    found = [
+        "New episodes come from the same policy in the same environment.",
+        "Each row is a whole episode of one frozen policy, and rows are independent and alike"
+        + ("; this was not checked." if table["ordered"] else "."),
+        "Rows were not selected by finishing first, as in a vectorised environment that stops "
+        "after so many episodes: short episodes finish first.",
+        *table["notes"],
+        "Nothing is stated about predicted returns: a table has no steps to predict at.",
+    ]
+    if len(table["tasks"]) > 1:
+        found.append(f"Each of {len(table['tasks'])} tasks is certified, all of them at once.")
+    if settings.candidates > 1:
+        found.append(
+            f"What is certified was chosen from at most {settings.candidates}, which the "
+            "confidence accounts for."
+        )
+    return tuple(found)

@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import ConfigDict, Field
 
 from tightrope.certificates.diagnostics import Checks
 from tightrope.certificates.evidence import Evidence
-from tightrope.certificates.fitting import FitRecord
 from tightrope.certificates.ledger import LedgerEntry
 from tightrope.certificates.options import Options, Unit
 from tightrope.certificates.settings import Settings
@@ -49,6 +48,29 @@ class ReturnRange:
 
 
 @dataclass(frozen=True)
+class FitRecord:
+    """How one fit went.
+
+    Attributes:
+        kind: ``regression`` on the fitting set, or a ``posterior``.
+        rows: that it used.
+        updates: at which the curves were read.
+        loss: mean loss there; of a regression, on the folds left out.
+        kl: divergence from the prior there; empty for a regression.
+        objective: what was minimised; empty for a regression.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    kind: Literal["regression", "posterior"]
+    rows: int
+    updates: tuple[int, ...]
+    loss: tuple[float, ...]
+    kl: tuple[float, ...]
+    objective: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class Counts:
     """Episodes by use.
 
@@ -82,7 +104,8 @@ class Record:
     """What the document `certificate.json` holds.
 
     Errors and bounds are on the normalised scale, where 1 is the width of the return range; names
-    ending in ``_raw`` are in return units, squared for mean squared errors.
+    ending in ``_raw`` are in return units, squared for mean squared errors. For a table of results
+    whatever is about predicted returns is None.
 
     Attributes:
         options: what was asked.
@@ -119,20 +142,20 @@ class Record:
 
     options: Options
     settings: Settings
-    bound: Probability
+    bound: Probability | None
     confidence: Probability
     joint_confidence: Probability
     n: Count
-    effective_n: float
+    effective_n: float | None
     thin: Count
     time_limit: int | None
     checks: Checks
-    return_range: ReturnRange
-    clipped_share: Probability
-    train_error: Probability
+    return_range: ReturnRange | None
+    clipped_share: Probability | None
+    train_error: Probability | None
     test_error: Probability | None
-    constant_error: Probability
-    per_step_error: Probability
+    constant_error: Probability | None
+    per_step_error: Probability | None
     portions: tuple[Portion, ...]
     other_portions: tuple[Portion, ...]
     statements: tuple[Statement, ...]
@@ -140,8 +163,8 @@ class Record:
     ledger: tuple[LedgerEntry, ...]
     fits: tuple[FitRecord, ...]
     episodes: Counts
-    steps: Count
-    truncated_episodes: Count
+    steps: Count | None
+    truncated_episodes: Count | None
     assumptions: tuple[str, ...]
     subject: dict[str, Any]
     digests: dict[str, str] = field(default_factory=dict)
@@ -191,33 +214,43 @@ class Record:
     @property
     def vacuous(self) -> bool:
         """Whether the bound says nothing: it is 1, the largest error possible."""
-        return self.bound >= 1.0
+        return self.bound is not None and self.bound >= 1.0
 
     @property
     def failed_fit(self) -> bool:
         """Whether the predictor does no better than a mean return, constant or per step."""
         error = self.train_error if self.test_error is None else self.test_error
-        return error >= min(self.constant_error, self.per_step_error)
+        means = self.constant_error, self.per_step_error
+        return error is not None and error >= min(each for each in means if each is not None)
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The return range; from 0 to 1 for a table of results, whose returns are as they are."""
+        found = self.return_range
+        return (0.0, 1.0) if found is None else (found.low, found.high)
 
     @property
     def width(self) -> float:
         """Return units per 1 of the normalised scale."""
-        return self.return_range.high - self.return_range.low
+        low, high = self.limits
+        return high - low
 
     @property
-    def bound_raw(self) -> float:
+    def bound_raw(self) -> float | None:
         """The bound in squared return units."""
-        return self.bound * self.width**2
+        return None if self.bound is None else self.bound * self.width**2
 
     @property
-    def rms_raw(self) -> float:
+    def rms_raw(self) -> float | None:
         """The bound as a root-mean-square error in return units."""
-        return float(self.bound**0.5 * self.width)
+        return None if self.bound is None else float(self.bound**0.5 * self.width)
 
     @property
     def tightness(self) -> float | None:
         """Bound minus test error, or None without test episodes."""
-        return None if self.test_error is None else self.bound - self.test_error
+        if self.bound is None or self.test_error is None:
+            return None
+        return self.bound - self.test_error
 
     @property
     def statuses(self) -> "list[Status]":
@@ -254,14 +287,27 @@ class Certificate(Record):
     independent episodes; `headline` is the one on the predictor to read first.
 
     Attributes:
-        predictor: observations, and elapsed steps if it has a clock, to returns.
+        fitted: the predictor; None for a table of results.
         posteriors: the first prior and the posteriors of a PAC-Bayes scheme.
         rollouts: the episodes.
     """
 
-    predictor: ReturnPredictor = field(compare=False, kw_only=True)
+    fitted: ReturnPredictor | None = field(compare=False, kw_only=True)
     posteriors: tuple[Gaussians, ...] = field(compare=False, kw_only=True)
     rollouts: Episodes = field(compare=False, kw_only=True)
+
+    @property
+    def predictor(self) -> ReturnPredictor:
+        """Observations, and elapsed steps if it has a clock, to returns.
+
+        Raises:
+            InputError: the certificate is of a table of results.
+        """
+        if self.fitted is None:
+            raise InputError(
+                "expected a certificate with a predictor, found one of a table of results"
+            )
+        return self.fitted
 
     @property
     def calibration(self) -> Episodes:
@@ -272,10 +318,12 @@ class Certificate(Record):
     @property
     def unseen(self) -> Episodes | None:
         """The episodes that the predictor was not fitted to; None if there are none."""
-        fitted = self.episodes.pilot
-        fitted += self.episodes.fit if self.settings.scheme.fixed else self.episodes.validation
+        if self.fitted is None:
+            return None
+        seen = self.episodes.pilot
+        seen += self.episodes.fit if self.settings.scheme.fixed else self.episodes.validation
         total = len(self.rollouts)
-        return self.rollouts.span(fitted, total) if fitted < total else None
+        return self.rollouts.span(seen, total) if seen < total else None
 
     def evidence(self, episodes: Episodes, *, everywhere: bool = True) -> Evidence:
         """Any episodes with the deterministic predictions along them, or at their pairs alone."""
@@ -343,5 +391,7 @@ class Certificate(Record):
         return summary(self)
 
     def __repr__(self) -> str:
+        if self.bound is None:
+            return f"Certificate({self.scheme}, {self.n} episodes)"
         bound = float(np.format_float_positional(self.bound, 4, fractional=False))
         return f"Certificate({self.scheme}, unit {self.unit}, bound {bound:g})"

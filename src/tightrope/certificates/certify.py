@@ -5,12 +5,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tightrope.certificates.certificate import Certificate
-from tightrope.certificates.fitting import FittedPredictor, fit_predictor, fit_updates
 from tightrope.certificates.options import Options
 from tightrope.certificates.properties import measure_properties, properties_of
 from tightrope.certificates.recompute import recompute
 from tightrope.certificates.settings import Settings, settle, training_scaling
 from tightrope.certificates.split import split_episodes
+from tightrope.certificates.table_certificate import certify_table
 from tightrope.errors import InputError
 from tightrope.progress import progress_bar
 from tightrope.rollouts import (
@@ -22,14 +22,16 @@ from tightrope.rollouts import (
     load_episodes,
     policy_source,
 )
+from tightrope.rollouts.results_table import Evaluation, is_results, read_results
 
 if TYPE_CHECKING:
+    from tightrope.certificates.fitting import FittedPredictor
     from tightrope.posteriors import Preset, Scaling
     from tightrope.rollouts import Columns
 
 __all__ = ["certify", "issue", "open_source", "roll_out"]
 
-Fit = Callable[..., FittedPredictor]
+Fit = Callable[..., "FittedPredictor"]
 
 
 def certify(
@@ -38,13 +40,15 @@ def certify(
     env: Any = None,
     *,
     columns: "Columns" = None,
+    frozen: bool = False,
+    evaluation: Evaluation = "last",
     rollout: Rollout | None = None,
     properties: Mapping[str, Any] | None = None,
     progress: bool = False,
     preset_values: "Preset | None" = None,
     **options: Any,
 ) -> Certificate:
-    """Certify a policy or recorded episodes; the options are the fields of :class:`Options`.
+    """Certify a policy, recorded episodes or a table; options are fields of :class:`Options`.
 
     Args:
         source: episodes, a log (path, Minari id, dictionary of arrays, data frame), or a policy
@@ -52,6 +56,8 @@ def certify(
         env: id, `file.py:function`, object or function that returns the environment of a policy.
         columns: which column of a table, frame or LeRobot dataset is what, such as
             ``"obs=joint_*,reward=r,episode=run"`` or a dictionary.
+        frozen: the rows of a `monitor.csv` are evaluation episodes of one policy.
+        evaluation: which row of an `evaluations.npz`: its number, from 1; last; or best.
         rollout: how a policy is rolled out.
         properties: numbers per episode of your own: by name a function of an episode, or a
             :class:`Property`.
@@ -66,7 +72,7 @@ def certify(
     """
     asked = Options.of(options)
     rollout = rollout or Rollout()
-    found = open_source(source, env, rollout, columns)
+    found = open_source(source, env, rollout, columns, frozen=frozen, evaluation=evaluation)
     training = None if isinstance(found, Episodes) else training_scaling(asked, found)
     own = properties_of(properties)
     settings = settle(asked, found, properties=own, preset=preset_values, training=training)
@@ -92,14 +98,24 @@ def certify(
 
 
 def open_source(
-    source: Any, env: Any, rollout: Rollout, columns: "Columns" = None
+    source: Any,
+    env: Any,
+    rollout: Rollout,
+    columns: "Columns" = None,
+    *,
+    frozen: bool = False,
+    evaluation: Evaluation = "last",
 ) -> Episodes | PolicySource:
     """Recorded episodes, or the policy to roll out and its environment.
 
     Raises:
         InputError: there is no such source, or an argument is not for it.
     """
-    if is_recording(source):
+    results = is_results(source, columns)
+    if not results and (frozen or evaluation != "last"):
+        name = "frozen" if frozen else "evaluation"
+        raise InputError(f"expected `{name}` for a table of results, found {source!r}")
+    if results or is_recording(source):
         given = {"env": env} if env is not None else {}
         given |= {k: v for k, v in vars(rollout).items() if v != getattr(Rollout(), k)}
         if given:
@@ -107,6 +123,9 @@ def open_source(
             raise InputError(
                 f"expected no `{next(iter(given))}` for the recorded episodes {name!r}"
             )
+        if results:
+            read = read_results(source, columns=columns, frozen=frozen, evaluation=evaluation)
+            return read.episodes()
         return load_episodes(source, columns)
     if columns:
         raise InputError("expected no `columns` for a policy: they are for recorded episodes")
@@ -141,7 +160,7 @@ def issue(
     *,
     options: Options | None = None,
     training: "Scaling | None" = None,
-    fit: Fit = fit_predictor,
+    fit: Fit | None = None,
     progress: bool = False,
 ) -> Certificate:
     """Fit a predictor and certify it.
@@ -154,6 +173,10 @@ def issue(
         fit: fits the predictor; a cache around it shares fits between certificates.
         progress: show a bar on standard error.
     """
+    if settings.scheme.kind == "table":
+        return certify_table(episodes, settings, options=options)
+    from tightrope.certificates.fitting import fit_predictor, fit_updates
+
     split = split_episodes(episodes, settings, training)
     with progress_bar("fitting", fit_updates(split), shown=progress) as report:
         done = 0
@@ -163,5 +186,5 @@ def issue(
             done += updates
             report(done, "updates")
 
-        fitted = fit(split, advance=advance)
+        fitted = (fit or fit_predictor)(split, advance=advance)
     return recompute(split, fitted, chosen=None, options=options)

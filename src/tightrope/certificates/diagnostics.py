@@ -5,7 +5,7 @@ most. A test that does not reject proves nothing.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +13,15 @@ from pydantic import ConfigDict
 from scipy.stats import rankdata
 
 from tightrope.certificates.evidence import Evidence
-from tightrope.certificates.fitting import FittedPredictor
 from tightrope.certificates.split import Split
 from tightrope.certificates.statements.pac_bayes import unit_mean
 from tightrope.posteriors import draw_losses
 from tightrope.records import STRICT
 from tightrope.rollouts import Pairs
 from tightrope.seeds import Stream, child_seed
+
+if TYPE_CHECKING:
+    from tightrope.certificates.fitting import FittedPredictor
 
 __all__ = [
     "LEVEL",
@@ -45,23 +47,24 @@ class Checks:
 
     Attributes:
         dependence: that losses within an episode are no more alike than across episodes.
-        drift: that returns do not depend on the order in which episodes were recorded.
+        drift: that returns do not depend on the order in which episodes were recorded; None without
+            an order, and `dependence` without steps.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    dependence: float
-    drift: float
+    dependence: float | None
+    drift: float | None
 
     @property
     def dependent(self) -> bool:
         """Whether the losses show that steps are not independent."""
-        return self.dependence <= LEVEL
+        return self.dependence is not None and self.dependence <= LEVEL
 
     @property
     def drifting(self) -> bool:
         """Whether the returns show that episodes are not alike."""
-        return self.drift <= LEVEL
+        return self.drift is not None and self.drift <= LEVEL
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,7 @@ class Comparison:
     checks: Checks
 
 
-def compare_errors(fitted: FittedPredictor, split: Split, seen: Evidence) -> Comparison:
+def compare_errors(fitted: "FittedPredictor", split: Split, seen: Evidence) -> Comparison:
     """Compare the predictor with a constant and with the mean of each step.
 
     The baselines are fixed on the fitting set of a fixed predictor, and otherwise on the validation
@@ -197,7 +200,7 @@ def drift(returns: Values, seed: int) -> float:
     return _p_value(found, np.array(shuffled))
 
 
-def _drawn_losses(fitted: FittedPredictor, of: Pairs, split: Split, stream: Stream) -> Values:
+def _drawn_losses(fitted: "FittedPredictor", of: Pairs, split: Split, stream: Stream) -> Values:
     """(rows,) squared errors of predictors drawn from the last posterior, averaged over draws."""
     drawn = draw_losses(
         fitted.posteriors[-1],

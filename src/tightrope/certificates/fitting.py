@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ConfigDict
 
+from tightrope.certificates.certificate import FitRecord
 from tightrope.certificates.ledger import chain_ledger
 from tightrope.certificates.split import Split
 from tightrope.posteriors import (
@@ -22,7 +22,6 @@ from tightrope.posteriors import (
 )
 from tightrope.posteriors import fit_posterior as _fit_posterior
 from tightrope.posteriors import regress as _regress
-from tightrope.records import STRICT
 from tightrope.seeds import Stream, child_seed
 
 __all__ = [
@@ -35,29 +34,6 @@ __all__ = [
 ]
 
 Advance = Callable[[int], None]  # called with the number of updates just done
-
-
-@dataclass(frozen=True)
-class FitRecord:
-    """How one fit went.
-
-    Attributes:
-        kind: ``regression`` on the fitting set, or a ``posterior``.
-        rows: that it used.
-        updates: at which the curves were read.
-        loss: mean loss there; of a regression, on the folds left out.
-        kl: divergence from the prior there; empty for a regression.
-        objective: what was minimised; empty for a regression.
-    """
-
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
-
-    kind: Literal["regression", "posterior"]
-    rows: int
-    updates: tuple[int, ...]
-    loss: tuple[float, ...]
-    kl: tuple[float, ...]
-    objective: tuple[float, ...]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from tightrope.certificates.certificate import Certificate, Record
 from tightrope.certificates.document import as_text, read_record, record_fields, to_document
 from tightrope.errors import InputError, one_line
 from tightrope.files import sha256, write_folder, write_text
-from tightrope.posteriors import load_predictor, save_predictor
+from tightrope.posteriors import Gaussians, ReturnPredictor, load_predictor, save_predictor
 from tightrope.rollouts import load, save
 
 __all__ = ["DOCUMENT", "FILES", "digest_problems", "load_certificate", "read_document", "write"]
@@ -34,9 +34,10 @@ def write(
 
     def fill(temporary: Path) -> Certificate:
         predictor = temporary / FILES["predictor"]
-        save_predictor(predictor, certificate.predictor, certificate.posteriors)
+        if certificate.fitted is not None:
+            save_predictor(predictor, certificate.predictor, certificate.posteriors)
         save(certificate.rollouts, temporary / FILES["rollouts"])
-        digests = {name: sha256(temporary / file) for name, file in FILES.items()}
+        digests = {name: sha256(temporary / file) for name, file in files_of(certificate)}
         written = dataclasses.replace(certificate, digests=digests)
         write_text(temporary / DOCUMENT, as_text(to_document(written)))
         if page is not None:
@@ -44,6 +45,11 @@ def write(
         return written
 
     return write_folder(Path(folder), fill)
+
+
+def files_of(record: Record) -> list[tuple[str, str]]:
+    """The files of a certificate by name; a table has no predictor."""
+    return [item for item in FILES.items() if item[0] != "predictor" or record.bound is not None]
 
 
 def read_document(source: str | Path) -> tuple[Record, list[str]]:
@@ -69,7 +75,7 @@ def read_document(source: str | Path) -> tuple[Record, list[str]]:
 def digest_problems(folder: Path, record: Record) -> list[str]:
     """Which files are not those that the document states."""
     problems = []
-    for name, file in FILES.items():
+    for name, file in files_of(record):
         path, stated = folder / file, record.digests.get(name)
         found = sha256(path) if path.is_file() else None
         if found != stated:
@@ -94,7 +100,10 @@ def load_certificate(folder: str | Path, *, verify: bool = True) -> Certificate:
             f"expected the certificate as it was written in {str(folder)!r}, found another: "
             f"{problems[0]} (`verify`=False loads it all the same)"
         )
-    predictor, posteriors = load_predictor(Path(folder) / FILES["predictor"])
+    predictor: ReturnPredictor | None = None
+    posteriors: tuple[Gaussians, ...] = ()
+    if record.bound is not None:
+        predictor, posteriors = load_predictor(Path(folder) / FILES["predictor"])
     rollouts = load(Path(folder) / FILES["rollouts"])
     fields = record_fields(record)
-    return Certificate(**fields, predictor=predictor, posteriors=posteriors, rollouts=rollouts)
+    return Certificate(**fields, fitted=predictor, posteriors=posteriors, rollouts=rollouts)

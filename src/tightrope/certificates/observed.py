@@ -1,5 +1,6 @@
-"""What other episodes show of a statement: test episodes, or the true ones of an audit."""
+"""Whether statements hold on other episodes: test episodes, or the true ones of an audit."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -12,19 +13,18 @@ from tightrope.bounds import (
     clopper_pearson_upper,
 )
 from tightrope.certificates.evidence import Evidence
-from tightrope.certificates.statements import families_for
-from tightrope.certificates.statements.base import Family, Statement, Values
-from tightrope.certificates.statements.failure import Event
-from tightrope.certificates.statements.mean_risk import LargeError
+from tightrope.certificates.statements import families_for, family_of
+from tightrope.certificates.statements.base import Family, Statement, Target, Values
+from tightrope.certificates.statements.returns import ExpectedReturn
 
 if TYPE_CHECKING:
     from tightrope.certificates.certificate import Certificate
 
-__all__ = ["CHANCE", "Observation", "Verdict", "observed", "observed_in_test"]
+__all__ = ["CHANCE", "Observation", "Verdict", "observed", "observed_in_test", "observed_risk"]
 
 CHANCE = 5e-2  # how rarely a statement that holds would be called violated
 
-Verdict = Literal["held", "within chance", "violated"]
+Verdict = Literal["held", "inconclusive", "violated"]
 
 
 @dataclass(frozen=True)
@@ -35,66 +35,101 @@ class Observation:
         value: the share of episodes within the limit, where the statement is about a share; how
             often the event happened, where it is about a probability; otherwise the mean, in the
             units of :attr:`Statement.limit`.
-        low: the truth is at least this, but for the failure probability; -inf where no bound is
-            known.
-        high: the truth is at most this, likewise.
         count: of the episodes that `value` counts; None for a mean.
         n: independent units.
-        verdict: whether `value` is on the stated side; if not, whether the truth may be.
+        held: whether `value` is on the stated side.
+        sure: whether the truth is on that side as well, but for the failure probability.
     """
 
     value: float
-    low: float
-    high: float
     count: int | None
     n: int
-    verdict: Verdict
+    held: bool
+    sure: bool
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the statement is true, if that is sure."""
+        if not self.sure:
+            return "inconclusive"
+        return "held" if self.held else "violated"
 
 
 def observed(
-    statement: Statement, family: Family, seen: Evidence, *, delta: float = CHANCE
+    statement: Statement,
+    families: Sequence[Family],
+    seen: Evidence,
+    *,
+    delta: float = CHANCE,
+    known: Mapping[Target, float] | None = None,
 ) -> Observation:
     """Compare a statement with episodes that it does not rest on.
 
+    A share or a probability has exact binomial limits, a mean limits by bets: whatever their
+    number, and however rare large losses are, a limit fails with probability `delta`.
+
     Args:
         statement: what is certified.
-        family: that it comes from.
+        families: one of them is that it comes from; a mean risk needs none.
         seen: the other episodes, predicted by the certificate's predictor.
-        delta: failure probability of `low` and of `high`.
+        delta: failure probability of each limit.
+        known: expectations and probabilities that are known exactly.
     """
-    s, scores = statement, family.scores(seen, statement.chosen)
-    count, n = None, len(scores)
-    if s.share is not None or isinstance(family, Event | LargeError):
-        within = scores <= s.value_raw if s.direction == "at-most" else scores >= s.value_raw
-        count = int((scores if s.share is None else within).sum())
-        value = count / n
-        low = float(clopper_pearson_lower(count, n=n, delta=delta))
-        high = float(clopper_pearson_upper(count, n=n, delta=delta))
+    s = statement
+    if s.kind == "mean-risk":
+        return observed_risk(s, seen, seen.losses, delta=delta)
+    family = family_of(s, families)
+    scores, at_most = family.scores(seen, s.chosen), s.direction == "at-most"
+    n = len(scores)
+    if s.share is not None:
+        within = int((scores <= s.limit if at_most else scores >= s.limit).sum())
+        return _counted(within, n, s.share, at_most=False, delta=delta)
+    exact = (known or {}).get(s.target)
+    if exact is not None:
+        return Observation(exact, None, n, exact <= s.limit if at_most else exact >= s.limit, True)
+    if not isinstance(family, ExpectedReturn):  # an event
+        return _counted(int(scores.sum()), n, s.limit, at_most=at_most, delta=delta)
+    ends = s.limit - s.chosen["top"], s.limit - family.floor
+    held, sure = _not_above_zero(s.limit - scores, *ends, delta)
+    return Observation(float(scores.mean()), None, n, held, sure)
+
+
+def observed_risk(
+    s: Statement, seen: Evidence, losses: Values, *, delta: float, largest: float = 1.0
+) -> Observation:
+    """Compare a mean risk with that of other episodes, whose steps have losses up to `largest`.
+
+    A mean over steps is a ratio of means over episodes. It is above the stated one if and only if
+    what the losses of an episode exceed that by is above 0 in the mean.
+    """
+    counts = np.bincount(seen.pairs.episode).astype(np.float64)
+    totals = np.asarray(np.bincount(seen.pairs.episode, losses), dtype=np.float64)
+    most = -(-(seen.time_limit or int(seen.episodes.lengths.max())) // seen.thin)
+    if s.unit == "episode":
+        totals, counts, most = totals / counts, np.ones(len(counts)), 1
+    excess = (totals - s.value * counts) / most
+    held, sure = _not_above_zero(excess, -s.value, largest - s.value, delta)
+    mean = float(totals.sum() / counts.sum())
+    return Observation(mean**0.5 * seen.scaling.width, None, len(excess), held, sure)
+
+
+def _counted(count: int, n: int, limit: float, *, at_most: bool, delta: float) -> Observation:
+    """A probability behind `count` of `n` events against a limit of it."""
+    low = float(clopper_pearson_lower(count, n=n, delta=delta))
+    high = float(clopper_pearson_upper(count, n=n, delta=delta))
+    if at_most:
+        held, sure = count / n <= limit, high <= limit or low > limit
     else:
-        value, low, high = _mean(s, family, seen, scores, delta)
-    required = s.limit if s.share is None else s.share
-    if s.share is not None or s.direction == "at-least":
-        held, possible = value >= required, high >= required
-    else:
-        held, possible = value <= required, low <= required
-    verdict: Verdict = "held" if held else "within chance" if possible else "violated"
-    return Observation(value, low, high, count, n, verdict)
+        held, sure = count / n >= limit, low >= limit or high < limit
+    return Observation(count / n, count, n, held, sure)
 
 
-def _mean(
-    s: Statement, family: Family, seen: Evidence, scores: Values, delta: float
-) -> tuple[float, float, float]:
-    """A mean with limits of the true one, where episodes have scores in [0, 1]."""
-
-    def in_units(mean: float) -> float:
-        _, raw, rms = family.units(mean, seen)
-        return raw if rms is None else rms
-
-    value = in_units(float(scores.mean()))
-    if s.kind != "mean-risk" or s.unit == "step":
-        return value, -np.inf, np.inf
-    low, high = betting_lower(scores, delta=delta), betting_upper(scores, delta=delta)
-    return value, in_units(float(low)), in_units(float(high))
+def _not_above_zero(excess: Values, low: float, high: float, delta: float) -> tuple[bool, bool]:
+    """Whether the mean of independent values in [low, high] is at most 0, and if that is sure."""
+    scaled, zero = np.clip((excess - low) / (high - low), 0.0, 1.0), -low / (high - low)
+    if excess.mean() <= 0:
+        return True, bool(betting_upper(scaled, delta=delta) <= zero)
+    return False, bool(betting_lower(scaled, delta=delta) > zero)
 
 
 def observed_in_test(
@@ -115,15 +150,14 @@ def observed_in_test(
     if seen is None:
         total = len(c.rollouts)
         seen = c.evidence(c.rollouts.span(total - c.episodes.test, total))
-    families = {family.name: family for family in families_for(c.settings, c.rollouts)}
+    families = families_for(c.settings, c.rollouts)
 
     def compare(s: Statement) -> Observation | None:
-        if s.name in families:
-            return observed(s, families[s.name], seen)
+        if s.kind != "mean-risk" or c.settings.scheme.fixed:
+            return observed(s, families, seen)
         if s.unit != c.unit or c.test_error is None:
             return None
         value = float(np.sqrt(c.test_error)) * c.width
-        verdict: Verdict = "held" if value <= s.limit else "within chance"
-        return Observation(value, -np.inf, np.inf, None, c.episodes.test, verdict)
+        return Observation(value, None, c.episodes.test, value <= s.limit, sure=False)
 
     return tuple(compare(s) for s in c.statements)

@@ -13,10 +13,10 @@ from pydantic import Field
 
 from tightrope.certificates.ledger import DELTA, DELTA_PRIME
 from tightrope.certificates.schemes import scheme
-from tightrope.devices import check_device
 from tightrope.errors import InputError
 from tightrope.records import checked
 from tightrope.seeds import Seed, resolve_seed
+from tightrope.system import check_device
 
 __all__ = ["Auto", "Off", "Options", "Termination", "Unit", "target_of"]
 

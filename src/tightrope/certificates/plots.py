@@ -64,7 +64,7 @@ def draw_certificate(certificate: "Certificate", axes: Sequence[Any]) -> None:
     shown = list(groups.values())[-1]  # test episodes where there are any
     last = shown.pairs.episode == shown.pairs.episodes - 1
     pairs = shown.pairs
-    predictions(left, pairs.step[last], pairs.returns[last], shown.at_pairs[last], c.rms_raw)
+    predictions(left, pairs.step[last], pairs.returns[last], shown.at_pairs[last], c.rms_raw or 0.0)
     levels = [s for s in c.statements if s.kind == "tolerance"]
     limits = [(s.value_raw, f"{percent(s.share or 0)} of new episodes") for s in levels]
     scores(right, {name: each.rms for name, each in groups.items()}, limits)

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from tightrope.certificates.assumptions import assumptions_of, truncated_of
 from tightrope.certificates.certificate import Certificate, Counts, ReturnRange
 from tightrope.certificates.diagnostics import compare_errors
 from tightrope.certificates.evidence import Evidence
-from tightrope.certificates.fitting import FittedPredictor
 from tightrope.certificates.ledger import Ledger, chain_ledger
 from tightrope.certificates.options import Options, Unit
 from tightrope.certificates.settings import Settings
@@ -30,14 +30,17 @@ from tightrope.certificates.statements.pac_bayes import (
 )
 from tightrope.rollouts import Episodes
 
-__all__ = ["choices", "headline_of", "ledger_of", "recompute"]
+if TYPE_CHECKING:
+    from tightrope.certificates.fitting import FittedPredictor
+
+__all__ = ["choices", "headline_of", "joint_confidence", "ledger_of", "recompute"]
 
 Portions = dict[Unit, tuple[Portion, ...]]
 
 
 def recompute(
     split: Split,
-    fitted: FittedPredictor,
+    fitted: "FittedPredictor",
     chosen: Choices | None = None,
     *,
     options: Options | None = None,
@@ -65,7 +68,7 @@ def recompute(
         settings=settings,
         bound=bound.value,
         confidence=ledger.confidence,
-        joint_confidence=_joint(ledger),
+        joint_confidence=joint_confidence(ledger),
         n=portions[settings.unit][0].n,
         effective_n=comparison.effective_n,
         thin=split.thin,
@@ -93,13 +96,13 @@ def recompute(
         truncated_episodes=truncated_of(split),
         assumptions=assumptions_of(split),
         subject=dict(split.used.subject),
-        predictor=fitted.predictor,
+        fitted=fitted.predictor,
         posteriors=fitted.posteriors,
         rollouts=split.used,
     )
 
 
-def choices(split: Split, fitted: FittedPredictor) -> Choices:
+def choices(split: Split, fitted: "FittedPredictor") -> Choices:
     """What every family fixes on the fitting set, by its name."""
     settings = split.settings
     fit = None
@@ -139,15 +142,16 @@ def headline_of(statements: Sequence[Statement]) -> int:
     """The largest of 80, 90 and 95 % that the episodes can cover; it does not depend on values.
 
     Where they cover none, the largest score at its own share; without tolerance statements the
-    first one.
+    first mean risk, for a table how often an episode fails, or else the first one.
     """
     levels = [index for index, each in enumerate(statements) if each.kind == "tolerance"]
     if not levels:
-        return 0
+        first = [i for i, s in enumerate(statements) if s.kind in ("mean-risk", "failure")]
+        return first[0] if first else 0
     return levels[-2] if len(levels) > 1 else levels[-1]
 
 
-def _joint(ledger: Ledger) -> float:
+def joint_confidence(ledger: Ledger) -> float:
     """That all statements hold which need only independent episodes."""
     return ledger.confidence_of({budget for _, budget, _, _ in ledger.shares} - {STEPS})
 
@@ -158,12 +162,12 @@ def _stated(
     found = []
     for family in families:
         family.check(chosen[family.name])
-        found += family.state(seen, chosen[family.name], ledger, _joint(ledger))
+        found += family.state(seen, chosen[family.name], ledger, joint_confidence(ledger))
     return found
 
 
 def _fixed(
-    split: Split, fitted: FittedPredictor, seen: Evidence, chosen: Choices, ledger: Ledger
+    split: Split, fitted: "FittedPredictor", seen: Evidence, chosen: Choices, ledger: Ledger
 ) -> tuple[list[Statement], Portions]:
     """Every statement of a fixed predictor, on the calibration set."""
     statements = _stated(families_for(split.settings, split.used), seen, chosen, ledger)
@@ -179,7 +183,7 @@ def _fixed(
 
 
 def _pac_bayes(
-    split: Split, fitted: FittedPredictor, seen: Evidence, chosen: Choices, ledger: Ledger
+    split: Split, fitted: "FittedPredictor", seen: Evidence, chosen: Choices, ledger: Ledger
 ) -> tuple[list[Statement], Portions]:
     """The bound of a posterior in both units, and the statements beside it."""
     settings = split.settings
@@ -191,7 +195,9 @@ def _pac_bayes(
         own = dict(chosen.get(f"mean over {unit}s", {"bet": None}))
         measured = measure_chain(drawn, unit=unit, kappa=settings.kappa, bet=own["bet"])
         portions[unit] = bound_chain(measured, ledger=ledger, kappa=settings.kappa)
-        statements.append(risk_statement(portions[unit], seen, unit, ledger, _joint(ledger), own))
+        statements.append(
+            risk_statement(portions[unit], seen, unit, ledger, joint_confidence(ledger), own)
+        )
     outcomes = replace(seen, episodes=split.outcomes)  # returns and failures need no predictions
     families = families_for(settings, split.used)
     return statements + _stated(families, outcomes, chosen, ledger), portions

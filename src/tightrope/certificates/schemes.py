@@ -11,9 +11,9 @@ from pydantic import ConfigDict, Field
 from tightrope.errors import InputError
 from tightrope.records import STRICT
 
-__all__ = ["Scheme", "portion_sizes", "scheme"]
+__all__ = ["TABLE", "Scheme", "portion_sizes", "scheme"]
 
-Kind = Literal["auto", "holdout", "sequential", "informed", "recursive"]
+Kind = Literal["auto", "holdout", "sequential", "table", "informed", "recursive"]
 
 _REC_6 = (3, 4, 6, 12, 25, 50)  # the paper's, for 100 episodes
 _DEEPEST = 20  # the portions of rec-T double; more would need a million episodes
@@ -27,7 +27,8 @@ class Scheme:
         name: what users type.
         kind: ``auto`` (a predictor fixed on the fitting set; all statements jointly on the
             calibration set), ``holdout`` (the same predictor, its mean risk alone), ``sequential``
-            (the same, at every number of episodes), ``informed`` (a prior from the first portion,
+            (the same, at every number of episodes), ``table`` (no predictor: results of episodes),
+            ``informed`` (a prior from the first portion,
             P.1 or P.3 on the second) or ``recursive`` (R.1; with one portion the plain bound).
         weights: relative sizes of the portions; empty where the predictor is fixed.
     """
@@ -43,7 +44,7 @@ class Scheme:
     @property
     def fixed(self) -> bool:
         """Whether the predictor is fixed before the episodes of its bounds are used."""
-        return self.kind in ("auto", "holdout", "sequential")
+        return self.kind in ("auto", "holdout", "sequential", "table")
 
     @property
     def reproducible_prior(self) -> bool:
@@ -68,12 +69,17 @@ class Scheme:
         """
         if not self.fixed:
             return portion_sizes(self.weights, episodes, self.name)
+        if self.kind == "table":
+            return [0, episodes]
         if not 1 <= fit < episodes:
             raise InputError(
                 f"expected `fit_episodes` of at least 1 and below {episodes} episodes in all, "
                 f"found {fit}: the others calibrate"
             )
         return [fit, episodes - fit]
+
+
+TABLE = Scheme("table", "table")
 
 
 def scheme(name: str) -> Scheme:

@@ -88,9 +88,10 @@ def search_summary(certificate: Certificate) -> tuple[bool, str]:
     """Whether a search reached its target, and how it ended in words."""
     c, target = certificate, certificate.settings.until
     assert target is not None  # a search has one
-    reached = c.rms_raw <= target
+    reached = c.statements[0].limit <= target
     count, error = c.episodes.validation, c.statements[0].estimate
-    clipped = f"clipped to [{c.return_range.low:.4g}, {c.return_range.high:.4g}]"
+    low, high = c.limits
+    clipped = f"clipped to [{low:.4g}, {high:.4g}]"
     condition = ", if steps were independent" if c.unit == "step" else ""
     if reached:
         return True, (

@@ -1,7 +1,8 @@
 """Settings: what is done, every number known. `settle` is the one place that decides a default."""
 
 import warnings
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import ConfigDict
@@ -20,14 +21,15 @@ from tightrope.certificates.options import (
     target_of,
 )
 from tightrope.certificates.properties import Property
-from tightrope.certificates.schemes import Scheme, scheme
-from tightrope.devices import resolve_device
+from tightrope.certificates.schemes import TABLE, Scheme, scheme
 from tightrope.environments import known_thinning
 from tightrope.errors import InputError
 from tightrope.posteriors import PRESETS, Preset, Sampling
 from tightrope.records import STRICT
 from tightrope.rollouts import Episodes, PolicySource
+from tightrope.rollouts.results_table import table_of
 from tightrope.seeds import resolve_seed
+from tightrope.system import resolve_device
 
 if TYPE_CHECKING:
     from tightrope.posteriors import Scaling
@@ -46,6 +48,11 @@ _EPISODES = 200  # to fit and to calibrate, for a policy that is rolled out here
 _PAPER = 100  # of validation and of test, in PAC-Bayes schemes
 PILOT_EPISODES = 10  # of PAC-Bayes schemes
 _SEARCH_FIT = 50
+# Options of a table of results.
+_FOR_TABLES = (
+    *("return_range", "return_floor", "fail_below", "delta", "delta_prime", "candidates", "seed"),
+    "gamma",
+)
 BATCH = 10  # episodes until the first look of a search
 
 
@@ -170,6 +177,10 @@ def settle(
         InputError: an option is not for this source, or there are too few episodes.
     """
     chosen = scheme("rec-6" if options.paper else options.scheme)
+    table = table_of(source) if isinstance(source, Episodes) else None
+    if table is not None:
+        _require_for_table(options, table)
+        chosen = TABLE
     recorded = len(source) if isinstance(source, Episodes) and not rolled_out else None
     if options.until != "off":
         if recorded is not None:
@@ -208,9 +219,13 @@ def settle(
         candidates=options.candidates,
         until=None if options.until == "off" else target_of(options.until),
         max_episodes=None if options.until == "off" else options.max_episodes,
-        device=resolve_device(options.device),
+        device="cpu" if table is not None else resolve_device(options.device),
         seed=resolve_seed(options.seed),
     )
+    if isinstance(source, Episodes) and table is not None:  # nothing is discounted or thinned
+        candidates = options.candidates * int(table["candidates"])
+        settings = replace(settings, gamma=1.0, thin=1, clock=False, candidates=candidates)
+        return replace(settings, validation=len(source))
     if chosen.fixed:
         fit, validation, test = _fixed_counts(options, recorded)
         if options.until != "off" and isinstance(source, Episodes):
@@ -223,6 +238,28 @@ def settle(
             "must be fixed by episodes that are in no bound"
         )
     return replace(settings, pilot=pilot, validation=validation, test=test)
+
+
+def _require_for_table(options: Options, table: Mapping[str, Any]) -> None:
+    """Refuse what has no meaning where there is a row per episode, and no step to predict at."""
+    for entry in fields(Options):
+        value = getattr(options, entry.name)
+        if entry.name not in _FOR_TABLES and value != getattr(Options, entry.name):
+            raise InputError(
+                f"expected no `{entry.name}` for a table of results, found {value!r}: it has a row "
+                "per episode, and no steps to predict at"
+            )
+    for name in ("return_floor", "fail_below"):
+        if getattr(options, name) != "off" and not table["returns"]:
+            raise InputError(
+                f"expected no `{name}` for a table without returns, found "
+                f"{getattr(options, name):g}: name their column with `columns` return=..."
+            )
+    if options.return_floor != "off" and options.return_range == "auto":
+        raise InputError(
+            "expected a `return_range` LO HI with `return_floor` for a table, found none: no "
+            "fitting set shows where returns may be cut from above"
+        )
 
 
 def uses_training(options: Options) -> bool:

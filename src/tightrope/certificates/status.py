@@ -86,7 +86,7 @@ def statuses_of(record: Any) -> list[Status]:
         "void": record.void,
         "vacuous": not record.void and (record.vacuous or headline.vacuous),
         "drift": record.checks.drifting,
-        "clipped": record.clipped_share > 0.01,
+        "clipped": (record.clipped_share or 0.0) > 0.01,
         "failed-fit": record.failed_fit,
         "steps": headline.assumes == INDEPENDENT_STEPS,
         "dependent": record.checks.dependent and steps,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Row",
+    "claims",
     "comparison",
     "context",
     "details",
@@ -69,9 +70,8 @@ class Row:
 
 def summary(record: "Record") -> str:
     """What is certified, in at most 22 lines where no option adds rows."""
-    c, outcome = record, outcome_sentence(record)
-    first = [outcome, headline(c, of="")] if outcome else [headline(c)]
-    lines = [title(c), "", *first, joint_sentence(c)]
+    c = record
+    lines = [title(c), "", *claims(c), joint_sentence(c)]
     warnings = [status for status in c.statuses if status.key not in _IN_ROWS]
     if warnings:
         lines.append("! " + " ".join(_warning(c, status) for status in warnings))
@@ -87,7 +87,7 @@ def details(record: "Record") -> str:
     c = record
     lines = [title(c), ""]
     lines += [f"! {_warning(c, status)}" for status in c.statuses if status.tone != "neutral"]
-    lines += [*filter(None, [outcome_sentence(c), headline(c)]), joint_sentence(c), ""]
+    lines += [*claims(c), joint_sentence(c), ""]
     lines += _table(rows_of(c))
     lines += ["", "Statements"]
     for s in c.statements:
@@ -139,6 +139,9 @@ def outcome_sentence(record: "Record") -> str:
     ]  # fmt: skip
     events = {s.target: s for s in record.statements if s.kind == "failure" and not s.vacuous}
     parts = []
+    tasks = record.subject.get("table", {}).get("tasks", ())
+    if len(tasks) > 1:
+        return f"Certified for each of {len(tasks)} tasks, all of them at once."
     if returns:
         s = returns[0]
         parts.append(
@@ -151,9 +154,18 @@ def outcome_sentence(record: "Record") -> str:
         ("early-termination", "at most {} terminate early"),
     ):
         if target in events:
-            parts.append(words.format(limit_text(events[target])))
+            who = words if parts else words.replace("of them", "of new episodes")
+            parts.append(who.format(limit_text(events[target])))
             break
     return _capital(", and ".join(parts)) + "." if parts else ""
+
+
+def claims(record: "Record") -> list[str]:
+    """The sentences to read first; a table's headline is in the one on what the policy does."""
+    first = outcome_sentence(record)
+    if not first:
+        return [headline(record)]
+    return [first] if record.bound is None else [first, headline(record, of="")]
 
 
 def headline(record: "Record", *, of: str = " of new episodes") -> str:
@@ -167,7 +179,7 @@ def headline(record: "Record", *, of: str = " of new episodes") -> str:
             f"{limit_text(s)} (RMS over {every(record.thin)})."
         )
     if s.kind == "mean-risk":
-        low, high = record.return_range.low, record.return_range.high
+        low, high = record.limits
         first = "If steps were independent: its" if s.unit == "step" else "Its"
         return (
             f"{first} predicted return is off by at most {limit_text(s)} (RMS over "
@@ -271,13 +283,16 @@ def footnote(record: "Record") -> str:
     if not any(row.marked for row in rows_of(record)):
         return ""
     checks = record.checks
-    dependent = f"; these are not (p = {checks.dependence:.3g}): do not rely on it"
+    dependent = f"; these are not (p = {checks.dependence or 0.0:.3g}): do not rely on it"
     return f"* needs independent steps{dependent if checks.dependent else ''}."
 
 
 def context(record: "Record") -> str:
     """What the errors compare with, how many episodes were cut, discount and seed."""
     c = record
+    if c.constant_error is None or c.per_step_error is None:
+        seed = "" if c.checks.drift is None else f" Seed {c.settings.seed}."
+        return f"A table of results: predicted returns are not certified.{seed}"
     constant = min(c.constant_error, c.per_step_error) ** 0.5 * c.width
     name = "A constant prediction" if c.constant_error <= c.per_step_error else "The mean of a step"
     cut = ""
@@ -298,6 +313,8 @@ def origin(record: "Record") -> str:
             f"PAC-Bayes bound, scheme {c.scheme}, preset {c.preset}, on {n.validation:,} "
             "validation episodes."
         )
+    if c.bound is None:
+        return f"All {n.calibration:,} episodes calibrate: hold-out bounds, no PAC-Bayes."
     return (
         f"Fitted to {n.fit:,} episodes, calibrated on {n.calibration:,} others: hold-out bounds, "
         "no PAC-Bayes."
@@ -306,10 +323,11 @@ def origin(record: "Record") -> str:
 
 def made_from(record: "Record") -> list[tuple[str, str]]:
     """Scheme, episodes, steps and returns, each by its name."""
-    c = record
+    c, n, limits = record, record.episodes, record.return_range
+    if limits is None:
+        rows = f"{n.calibration:,} rows of a table, all to calibrate; no predictor"
+        return [("episodes", rows)]
     clock = f"clock to {c.time_limit:,} steps" if c.time_limit is not None else "no clock"
-    low, high = c.return_range.low, c.return_range.high
-    n = c.episodes
     bound = "PAC-Bayes" if c.pac_bayes else "no PAC-Bayes: hold-out bounds"
     found = [("scheme", f"{c.scheme} ({bound}), preset {c.preset}, unit {c.unit}, {clock}")]
     normalised = _part(c, "policy").get("normalization")
@@ -330,8 +348,8 @@ def made_from(record: "Record") -> list[tuple[str, str]]:
         ),
         (
             "returns",
-            f"clipped to [{low:.4g}, {high:.4g}] in mean risks, from "
-            f"{SOURCES[c.return_range.source]}; {c.clipped_share:.2%} lie outside",
+            f"clipped to [{limits.low:.4g}, {limits.high:.4g}] in mean risks, from "
+            f"{SOURCES[limits.source]}; {c.clipped_share:.2%} lie outside",
         ),
     ]
 
@@ -364,7 +382,7 @@ def _estimate(s: Statement) -> str:
 def _label(c: "Record", s: Statement) -> str:
     """What a row is about, under its heading."""
     share = "" if s.share is None else f"{percent(s.share)} of episodes"
-    low, high = c.return_range.low, c.return_range.high
+    low, high = c.limits
     if s.kind == "tolerance":
         return share
     if s.kind == "mean-risk":
@@ -406,9 +424,9 @@ def _table(rows: list[Row]) -> list[str]:
 
 def _warning(c: "Record", status: "Status") -> str:
     values = {
-        "drift": f" (p = {c.checks.drift:.3g})",
-        "clipped": f" ({100 * c.clipped_share:.3g} %)",
-        "dependent": f" (p = {c.checks.dependence:.3g})",
+        "drift": f" (p = {c.checks.drift or 0.0:.3g})",
+        "clipped": f" ({100 * (c.clipped_share or 0.0):.3g} %)",
+        "dependent": f" (p = {c.checks.dependence or 0.0:.3g})",
     }
     return f"{status.word}{values.get(status.key, '')}: {status.meaning}"
 

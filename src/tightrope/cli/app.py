@@ -23,6 +23,17 @@ __all__ = ["COMMANDS", "app", "main"]
 
 DONE, SAID_NO, WRONG_INPUT, INTERNAL, INTERRUPTED = 0, 1, 2, 70, 130
 _HELP = {"--help", "-h", "--help-all"}
+# The extra that brings a package which the base install has not.
+_EXTRAS = {
+    **dict.fromkeys(("torch", "gymnasium", "cloudpickle"), "certify"),
+    **dict.fromkeys(("stable_baselines3", "sb3_contrib", "tensorboard"), "train"),
+    **dict.fromkeys(("pandas", "pyarrow"), "tables"),
+    "matplotlib": "plots",
+    "mujoco": "mujoco",
+    "onnxruntime": "onnx",
+    "h5py": "minari",
+}
+_VERBS_EXTRAS = {"train": "train", "study": "studies", "audit": "studies"}
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 # By group and verb: what `tightrope --help` says. The module of a verb has a function of its name.
@@ -87,6 +98,11 @@ def main(arguments: list[str] | None = None) -> int:
             say("interrupted")
             return INTERRUPTED
         except Exception as error:
+            package = (getattr(error, "name", None) or "").partition(".")[0]
+            if isinstance(error, ModuleNotFoundError) and package in _EXTRAS:
+                extra = _VERBS_EXTRAS.get(arguments[0], _EXTRAS[package])
+                say(f'this needs the extra {extra!r} ({package}): pip install "tightrope[{extra}]"')
+                return WRONG_INPUT
             if isinstance(error, OSError) and error.errno in _NO_ROOM:
                 _drop_output()  # it may be standard output that is on the full disk
                 where = f" {str(error.filename)!r}" if error.filename else ""

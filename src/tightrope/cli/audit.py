@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
+from tightrope.audit.experiment import Audit
 from tightrope.cli.certify import source_or_demo
 from tightrope.cli.flags import command
 from tightrope.cli.text import show
-from tightrope.studies.audit.spec import Audit
 
 __all__ = ["audit"]
 
@@ -28,8 +28,8 @@ def audit(
 
     Args:
         subject: A synthetic task (independent, correlated, catastrophes, clipping, survivorship,
-            time-limit, drifting; results/audit), or the file or folder of a policy, which is
-            rolled out.
+            time-limit, drifting; results/audit); two of them, as A:B, to audit comparisons; or the
+            file or folder of a policy, which is rolled out.
         env: Environment of a policy; by default the one that it was trained in, if train wrote it.
         demo: Audit certificates of the policy that ships with the package.
         out: Folder of the audit: jobs, results. The same command resumes; a larger number of
@@ -38,22 +38,28 @@ def audit(
         workers: Processes of the local engine; auto: one per core.
         address: Ray cluster to use; by default one is started on this machine.
     """
-    from tightrope.studies.audit.run import run_audit
-    from tightrope.studies.audit.words import in_words
+    from tightrope.imports import needed
+
+    needed("pandas", "an audit", "studies")
+    from tightrope.audit.auditing import run_audit
 
     subject, env = source_or_demo(subject, env, demo, "a synthetic task or a policy")
     found = run_audit(
         subject,
         env or None,
         options,
-        Path(str(out).replace("SUBJECT", "demo" if demo else Path(subject).stem)),
+        Path(str(out).replace("SUBJECT", "demo" if demo else _stem(subject))),
         engine=engine,
         workers=None if workers == "auto" else workers,
         address=address or None,
         progress=True,
     )
     if found.results is not None:
-        show(f"{in_words(found)}\n\nWritten to {found.results}")
+        show(f"{found}\n\nWritten to {found.results}")
     for label, reason in found.failed:
         show(f"failed: {label}: {reason}")
-    return 1 if found.failed or not found.held else 0
+    return 1 if found.failed or len(found.violated) else 0
+
+
+def _stem(subject: str | Path) -> str:
+    return Path(subject).stem.replace(":", "-against-")

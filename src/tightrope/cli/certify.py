@@ -56,7 +56,6 @@ def certify(
     from tightrope.certificates.certify import certify as issue
     from tightrope.certificates.document import as_text, to_document
     from tightrope.certificates.folder import write
-    from tightrope.certificates.sequential import search_summary
     from tightrope.certificates.text import details as all_details
     from tightrope.certificates.text import summary
     from tightrope.files import refuse_to_overwrite
@@ -84,6 +83,8 @@ def certify(
         show(f"Written to {out}. More: --details, report.html. Check: tightrope verify {out}")
     if certificate.settings.until is None:
         return 0
+    from tightrope.certificates.sequential import search_summary
+
     reached, words = search_summary(certificate)
     if not json:
         show(words)

@@ -50,7 +50,7 @@ def command_help(command: str, function: Any, everything: bool) -> str:
     lines = [f"{usage} [OPTIONS]", "", *textwrap.wrap(function.__doc__.split("\n\n")[0], width), ""]
     for flag in sources:
         lines += _entry(flag.flag, flag.help, width, len(flag.flag) + 4)
-    lines += ["", "Options"] if sources else ["Options"]
+    lines += [""] * bool(sources and options) + ["Options"] * bool(options)
     shown = [flag for flag in options if everything or flag.common or flag.required]
     for flag in shown:
         about = flag.help if everything else _first_sentence(flag.help)

@@ -14,6 +14,7 @@ from tightrope.certificates.certify import certify, open_source
 from tightrope.certificates.options import Options
 from tightrope.certificates.settings import settle
 from tightrope.errors import InputError
+from tightrope.posteriors import Preset
 from tightrope.rollouts import Rollout
 from tightrope.seeds import resolve_seed
 
@@ -48,6 +49,7 @@ class CertifyCallback(BaseCallback):
         out: str | Path | None = None,
         rollout: Rollout | None = None,
         verbose: int = 0,
+        preset_values: Preset | None = None,
         **options: Any,
     ) -> None:
         """Check the options.
@@ -59,6 +61,7 @@ class CertifyCallback(BaseCallback):
             out: folder in which each certificate gets a folder ``steps-N``; None: none is written.
             rollout: how the policy is rolled out.
             verbose: 1 prints each headline.
+            preset_values: a preset of your own, as for :func:`tightrope.certify`.
             options: such as ``episodes=50``, as for :func:`tightrope.certify`.
 
         Raises:
@@ -69,6 +72,7 @@ class CertifyCallback(BaseCallback):
             raise InputError(f"`every` must be a whole number of at least 1, found {every!r}")
         self.options = Options.of(options)
         self.env, self.every, self.rollout = env, every, rollout or Rollout()
+        self.preset_values = preset_values
         self.out = None if out is None else Path(out)
         self.certificates: dict[int, Certificate] = {}
         self._planned, self._due, self._number = 0, 0, 0
@@ -122,7 +126,11 @@ class CertifyCallback(BaseCallback):
         number, self._number = self._number, self._number + 1
         try:
             made = certify(
-                self.model, self.env, rollout=self.rollout, **vars(self._options(number))
+                self.model,
+                self.env,
+                rollout=self.rollout,
+                preset_values=self.preset_values,
+                **vars(self._options(number)),
             )
             if self.out is not None:
                 made = made.save(self.out / f"steps-{self.num_timesteps}")

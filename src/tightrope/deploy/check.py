@@ -267,7 +267,7 @@ def _judged(
 
 def _clipped(record: "Record", c: Conditions) -> str:
     """Why a mean risk does not count: it says little of returns outside the range."""
-    if record.clipped_share <= c.allow_clipped:
+    if record.clipped_share is None or record.clipped_share <= c.allow_clipped:
         return ""
     return (
         f"{record.clipped_share:.2%} of the returns are outside the range that it is clipped to; "

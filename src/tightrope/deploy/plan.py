@@ -88,8 +88,8 @@ def terms(certificate: Certificate) -> Terms:
     c, ahead = certificate, _Forecast(certificate)
     hidden = 0.0
     if c.unit == "step":
-        share = min(c.effective_n / max(c.portions[-1].n, 1), 1.0)
-        hidden = max(ahead.risk(c.unit, share)[0] - c.bound, 0.0)
+        share = min((c.effective_n or 0.0) / max(c.portions[-1].n, 1), 1.0)
+        hidden = max(ahead.risk(c.unit, share)[0] - (c.bound or 0.0), 0.0)
     return Terms(breakdown(c.portions, c.ledger, c.settings.kappa)[-1], hidden)
 
 
@@ -111,7 +111,7 @@ def summary(certificate: Certificate, numbers: Iterable[int]) -> str:
 def target_summary(certificate: Certificate, rms: float) -> tuple[int | None, str]:
     """How many episodes would certify a mean risk of `rms`, and that in words."""
     c, count = certificate, episodes_for(certificate, rms)
-    low, high = c.return_range.low, c.return_range.high
+    low, high = c.limits
     target = f"rms<={rms:g} (mean over {c.unit}s, clipped to [{low:.4g}, {high:.4g}])"
     if count is not None:
         return count, f"{target}: about {count:,} episodes to fit and to calibrate."
@@ -261,7 +261,7 @@ def _made_of(c: Certificate) -> list[str]:
     for key, name in PARTS.items():
         value = getattr(made.parts, key)
         if value:
-            share = f"{value / c.bound:.0%}" if c.bound > 0 else ""
+            share = f"{value / c.bound:.0%}" if c.bound else ""
             lines.append(f"  {name:<20} {rounded(value * scale, 'nearest'):>10}   {share}")
     lines.append(f"  Largest: {made.dominating}.")
     if c.unit == "step":

@@ -9,7 +9,7 @@ difference. Tolerances scale with what is replayed here, never with what is on r
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from tightrope.errors import InputError, one_line
 from tightrope.policies import Policy, act_in_blocks
 from tightrope.rollouts import Episode, Episodes, Rollout, policy_source
 from tightrope.rollouts.collect import describe, episode_seeds, fitting
+from tightrope.rollouts.stepping import roll_out
 
 __all__ = ["ReplayedEpisode", "replay"]
 
@@ -106,11 +107,13 @@ def replay(
     problems = _subject_problems(recorded, describe(loaded, built))
     rng = rng or np.random.default_rng()
     sample = np.sort(rng.permutation(len(recorded))[:episodes])
-    made = built.make()
-    try:
-        replayed = [_again(recorded.episode(int(index)), loaded, made) for index in sample]
-    finally:
-        made.close()
+    replayed = []
+    for index in sample:  # in an environment of its own: a reset may leave something behind
+        made = built.make()
+        try:
+            replayed.append(_again(recorded.episode(int(index)), loaded, made))
+        finally:
+            made.close()
     return replayed, [*problems, *(line for one in replayed for line in one.problems)]
 
 
@@ -172,31 +175,14 @@ def _action_problems(episode: Episode, policy: Policy, noise: NDArray[np.float32
     return [f"{len(wrong)} actions are not the policy's, the first in step {wrong[0]}"]
 
 
-class _Replay(NamedTuple):
-    """What the environment gives for the recorded actions; its last step is the last one here."""
-
-    observations: NDArray[np.float32]  # (steps, features)
-    rewards: NDArray[np.float64]  # (steps,)
-    terminated: bool
-    truncated: bool
-
-
-def _by_recorded_actions(episode: Episode, env: Any) -> _Replay:
+def _by_recorded_actions(episode: Episode, env: Any) -> Episode:
     """The environment from the episode's seed on, until it or the recording ends."""
     assert episode.actions is not None
-    observation, _ = env.reset(seed=episode.seed)
-    observations, rewards = [], []
-    terminated = truncated = False
-    for action in episode.actions:
-        observations.append(np.asarray(observation, np.float32))
-        observation, reward, terminated, truncated, _ = env.step(action)
-        rewards.append(float(reward))
-        if terminated or truncated:
-            break
-    return _Replay(np.array(observations), np.array(rewards), bool(terminated), bool(truncated))
+    actions = iter(episode.actions)
+    return roll_out(lambda _: next(actions, None), env, episode.seed)
 
 
-def _compare(episode: Episode, here: _Replay) -> tuple[int, int, list[str]]:
+def _compare(episode: Episode, here: Episode) -> tuple[int, int, list[str]]:
     """Leading steps that agree, those to the last bit, and what rounding cannot explain."""
     steps = len(here.rewards)
     observations, rewards = episode.observations[:steps], episode.rewards[:steps]

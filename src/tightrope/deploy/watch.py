@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.certificates.statements.base import rarely
-from tightrope.deploy.monitor import Monitor
+from tightrope.deploy.monitor import Monitor, Status
 from tightrope.environments import EnvInfo, EnvKwargs, recorded_environment
 from tightrope.errors import InputError, one_line
 from tightrope.policies import (
@@ -25,6 +25,7 @@ from tightrope.policies import (
     rows_are_stable,
 )
 from tightrope.rollouts import episode_seeds
+from tightrope.rollouts.stepping import Recorder, roll_out
 from tightrope.seeds import Seed, resolve_seed
 
 __all__ = ["MonitoredEpisode", "summary", "watch"]
@@ -145,18 +146,23 @@ def summary(monitor: Monitor, episodes: tuple[MonitoredEpisode, ...]) -> str:
 
 def _episode(monitor: Monitor, policy: Policy, env: Any, block: int, seed: int) -> MonitoredEpisode:
     noise = np.random.default_rng([seed, 1])  # as in a collection with this seed
-    observation, _ = env.reset(seed=seed)
-    monitor.reset(observation)
-    statuses = []
-    ended = False
-    while not ended:
+    statuses: list[Status] = []
+
+    def act(observation: Any) -> Any:
         rows = np.asarray(observation, np.float32)[None]  # (1, features)
         drawn = noise.standard_normal((1, policy.noise_size), np.float32)
         actions = act_in_blocks(policy, rows, drawn, block=block)
         check_actions(policy, actions, env.action_space)
-        observation, reward, terminated, truncated, _ = env.step(actions[0])
-        statuses.append(monitor.step(float(reward), observation, terminated, truncated))
-        ended = bool(terminated or truncated)
+        return actions[0]
+
+    def see(now: Recorder) -> None:
+        if not now.rewards:
+            monitor.reset(now.observation)
+            return
+        ends = bool(now.terminated), bool(now.truncated)
+        statuses.append(monitor.step(now.rewards[-1], now.observation, *ends))
+
+    roll_out(act, env, seed, watch=see)
     return MonitoredEpisode(
         seed=seed,
         values=np.array([status.value for status in statuses]),

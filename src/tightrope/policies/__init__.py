@@ -1,17 +1,18 @@
 """Any policy as `act(observations) -> actions`: SB3 zips, torch, ONNX, Python objects."""
 
-from tightrope.policies.base import (
+from tightrope.policies.load import load_policy
+from tightrope.policies.mlp import POLICY_FORMAT, MLPPolicy, Normalizer, load_mlp, save_mlp
+from tightrope.policies.policy import (
     BLOCK,
+    ActionError,
     Policy,
     act_in_blocks,
+    as_policy,
     check_actions,
     check_fit,
     normalization,
     rows_are_stable,
 )
-from tightrope.policies.load import load_policy
-from tightrope.policies.mlp import MLPPolicy, Normalizer
-from tightrope.policies.objects import as_policy
 from tightrope.policies.record import (
     POLICY_FILES,
     RECORD_FILE,
@@ -22,8 +23,7 @@ from tightrope.policies.record import (
     policy_file,
     save_record,
 )
-from tightrope.policies.storage import FORMAT as POLICY_FORMAT
-from tightrope.policies.storage import load_mlp, save_mlp, stored_format
+from tightrope.policies.zoo import find_run, run_environment
 
 __all__ = [
     "BLOCK",
@@ -31,6 +31,7 @@ __all__ = [
     "POLICY_FORMAT",
     "RECORD_FILE",
     "RECORD_FORMAT",
+    "ActionError",
     "MLPPolicy",
     "Normalizer",
     "Policy",
@@ -40,13 +41,14 @@ __all__ = [
     "check_actions",
     "check_fit",
     "find_record",
+    "find_run",
     "load_mlp",
     "load_policy",
     "load_record",
     "normalization",
     "policy_file",
     "rows_are_stable",
+    "run_environment",
     "save_mlp",
     "save_record",
-    "stored_format",
 ]

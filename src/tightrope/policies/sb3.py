@@ -1,34 +1,88 @@
-"""Stable-Baselines3 zips, without executing anything that is inside them.
+"""Zips of Stable-Baselines3 and sb3-contrib, without executing anything that is inside them.
 
-An SB3 zip holds a JSON file `data`, whose larger values are pickles, and weights. Unpickling
-runs code, so the default path reads only plain JSON values and the weights (`weights_only`), and
-rebuilds perceptrons. What cannot be rebuilt needs `trust=True`, which hands the file to SB3 itself.
+A zip holds a JSON file `data`, whose larger values are pickles, and weights. Unpickling runs code,
+so the default path reads the weights (`weights_only`), reads pickles as data, and rebuilds
+perceptrons. What cannot be rebuilt needs `trust`, which hands the file to SB3 itself.
 """
 
 import io
 import json
 import re
 import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from tightrope.errors import InputError, one_line
 from tightrope.files import require_plausible, sha256
-from tightrope.policies.base import Policy
-from tightrope.policies.mlp import Normalizer
-from tightrope.policies.objects import PredictPolicy
-from tightrope.policies.perceptrons import (
-    OUR_MODULE,
-    OUR_SCALING,
-    NeedsTrustError,
-    policy_module,
-    rebuild,
+from tightrope.policies.mlp import ACTIVATIONS, Head, MLPPolicy, Normalizer
+from tightrope.policies.pickles import Global
+from tightrope.policies.policy import Policy, PredictPolicy
+from tightrope.policies.vecnormalize import (
+    find_statistics,
+    pickled,
+    read_statistics,
+    zip_was_normalized,
 )
-from tightrope.policies.statistics import find_statistics, read_statistics, zip_was_normalized
 
 __all__ = ["load_sb3"]
 
-_ALGORITHMS = ("PPO", "A2C", "SAC", "TD3", "DDPG", "DQN")
+_SB3 = ("PPO", "A2C", "SAC", "TD3", "DDPG", "DQN")
+_CONTRIB = ("TQC", "QRDQN", "ARS", "TRPO", "MaskablePPO")
+_MODULES = ("stable_baselines3.", "sb3_contrib.")
+_OURS = "tightrope.agents.policies"  # the module of our SACPolicy and PPOPolicy
+_SCALING = ("actor.features_extractor.mean", "actor.features_extractor.deviation")  # of these
+# Keywords of a policy that change neither the actor's function nor how it is read here.
+_HARMLESS = {
+    *("net_arch", "use_sde", "log_std_init", "full_std", "use_expln", "sde_net_arch", "ortho_init"),
+    *("n_critics", "n_quantiles", "share_features_extractor", "features_extractor_kwargs"),
+    *("optimizer_class", "optimizer_kwargs", "normalize_images", "device", "with_bias"),
+}
+_HARMLESS_OURS = {"critics", "critic_norm", "learned_norm", "halved", "bfloat16", "scaled"}
+_READ = {"activation_fn", "features_extractor_class", "squash_output", "clip_mean"}  # heeded below
+# Critics, targets and exploration take no part in acting; learned extractors do.
+_IDLE: tuple[str, ...] = ("critic.", "critic_target.", "q_net_target.", "quantile_net_target.")
+_IDLE += ("actor.sde_features_extractor.", "sde_features_extractor.")
+_LEARNED: tuple[str, ...] = ("features_extractor", "pi_features", "actor.features")
+_LEARNED += ("q_net.features", "quantile_net.features")
+_EXTRACTORS = ("", "FlattenExtractor", "CombinedExtractor")  # they flatten vectors
+
+
+class NeedsTrustError(InputError):
+    """A policy cannot be rebuilt; SB3 itself could load it, which executes code."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(
+            f"cannot rebuild {path.name} without executing it ({reason}): pass `trust` if you "
+            "trust the file's author, since loading it then executes code"
+        )
+
+
+@dataclass(frozen=True)
+class _Zip:
+    """What a zip holds: SB3's JSON, weights by name, the policy's class and its keywords."""
+
+    path: Path
+    data: dict[str, Any]
+    state: dict[str, Any]
+    module: str
+    policy: str
+    keywords: Mapping[str, Any]
+
+    @property
+    def algorithm(self) -> str:
+        """SB3's name of it; the data do not say, but they differ in what they hold."""
+        if self.module == _OURS and "subset" in self.data:
+            return "REDQ"  # otherwise like SAC
+        marks = {"MaskablePPO": "maskable", "QRDQN": "qrdqn", "TQC": "tqc", "DDPG": "ddpg"}
+        found = [name for name, mark in marks.items() if f".{mark}." in f".{self.module}."]
+        keys = {"PPO": "clip_range", "SAC": "target_entropy", "TD3": "policy_delay"}
+        keys |= {"DQN": "exploration_fraction", "TRPO": "cg_max_steps", "ARS": "n_delta"}
+        keys |= {"A2C": "gae_lambda"}
+        return next(iter([*found, *(name for name, key in keys.items() if key in self.data)]), "")
 
 
 def load_sb3(
@@ -46,39 +100,31 @@ def load_sb3(
         env: an environment with flat observations.
         normalize: its VecNormalize statistics; False to use a policy without those that it was
             trained with.
-        trust: let SB3 load what cannot be rebuilt, and pickles of statistics be unpickled.
+        trust: let SB3 load what cannot be rebuilt.
         sample: draw actions from the policy's distribution.
 
     Raises:
         InputError: the file is damaged, its statistics are missing, it holds a policy that cannot
             be rebuilt without executing it, or it does not fit the environment.
     """
-    data, state = _read(path)
-    _refuse_unsupported(path, data, state)
-    algorithm, name = _algorithm(data), f"{path.name} ({_algorithm(data)})"
-    normalizer, digest = _statistics(path, env, data, normalize, trust), sha256(path)
+    archive = _read(path)
+    _refuse_unsupported(archive, env)
+    name = f"{path.name} ({archive.algorithm or 'unknown'})"
+    normalizer = _statistics(archive, env, normalize)
     if normalizer is not None:
         name += f", normalised by {normalizer.source}"
-    elif normalize is not None and OUR_SCALING[0] not in state:
+    elif normalize is not None and _SCALING[0] not in archive.state:
         name += ", not normalised"
-    if normalize:
-        digest = sha256(path, normalize)
+    digest = sha256(path, normalize) if normalize else sha256(path)
     try:
-        return rebuild(
-            *(path, env, data, state),
-            name=name,
-            digest=digest,
-            normalizer=normalizer,
-            sample=sample,
-        )
+        return _rebuild(archive, env, name, digest, normalizer, sample)
     except NeedsTrustError:
         if not trust:
             raise
-    predictor = _load_by_sb3(path, algorithm)
-    return PredictPolicy(predictor, name, digest, not sample, normalizer)
+    return PredictPolicy(_load_by_sb3(archive), name, digest, not sample, normalizer)
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+def _read(path: Path) -> _Zip:
     try:
         with zipfile.ZipFile(path) as archive:
             require_plausible(path, sum(entry.file_size for entry in archive.infolist()))
@@ -99,17 +145,39 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         raise InputError(f"cannot read {str(path)!r} as an SB3 zip: {one_line(error)}") from None
     if not isinstance(data, dict) or not isinstance(data.get("policy_kwargs") or {}, dict):
         raise InputError(f"expected SB3's data as a JSON object, found another in {str(path)!r}")
+    module, policy = _class(data.get("policy_class"))
+    keywords = data.get("policy_kwargs") or {}
+    if ":serialized:" in keywords:  # beside the pickle stand its values as texts
+        inside = pickled(keywords)
+        texts = {key: value for key, value in keywords.items() if not key.startswith(":")}
+        keywords = inside if isinstance(inside, dict) else texts
+    return _Zip(path, data, _weights(path, weights), module, policy, keywords)
+
+
+def _class(value: Any) -> tuple[str, str]:
+    """Module and name of a class, from its pickle or from the text beside it."""
+    found = value if isinstance(value, Global) else pickled(value)
+    if isinstance(found, Global):
+        return found.module, found.name
+    if isinstance(value, dict):
+        text = re.match(r"<function (\w+)\.", str(value.get("__init__")))
+        return str(value.get("__module__", "")), text[1] if text else ""
+    text = re.search(r"'([\w.]+)\.(\w+)'>", str(value))
+    return (text[1], text[2]) if text else ("", "")
+
+
+def _weights(path: Path, content: bytes) -> dict[str, Any]:
     import torch
 
     try:
-        state = torch.load(io.BytesIO(weights), map_location="cpu", weights_only=True)
+        state = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
     except Exception as error:  # torch raises many kinds for a hostile or damaged file
         raise InputError(
             f"cannot read the weights in {str(path)!r} safely: {one_line(error)}"
         ) from None
     if not isinstance(state, dict) or not all(_is_plain(tensor) for tensor in state.items()):
         raise InputError(f"expected named tensors as weights, found others in {str(path)!r}")
-    return data, {name: tensor.detach().float().numpy() for name, tensor in state.items()}
+    return {name: tensor.detach().float().numpy() for name, tensor in state.items()}
 
 
 def _is_plain(entry: tuple[Any, Any]) -> bool:
@@ -130,89 +198,307 @@ def _is_plain(entry: tuple[Any, Any]) -> bool:
     )
 
 
-def _refuse_unsupported(path: Path, data: dict[str, Any], state: dict[str, Any]) -> None:
+def _refuse_unsupported(archive: _Zip, env: Any) -> None:
     """Say at once what no setting would make work."""
-    module = policy_module(data)
-    if module.startswith("sb3_contrib.common.recurrent") or any("lstm" in name for name in state):
+    name, state = archive.path.name, archive.state
+    if ".recurrent" in archive.module or any("lstm" in weight for weight in state):
         raise InputError(
-            f"expected a policy without memory, found a recurrent one in {path.name}: record its "
-            "episodes with your own code and certify the recording"
+            f"expected a policy without memory, found a recurrent one in {name}: roll it out with "
+            "your own function, tightrope.collect(rollout=...), and certify the episodes"
         )
-    space = data.get("observation_space") or {}
-    sizes = re.findall(r"\d+", str(space.get("_shape")))
+    if "maskable" in archive.module and hasattr(env.unwrapped, "action_masks"):
+        raise InputError(
+            f"expected a policy without masks, found a MaskablePPO in {name} and an environment "
+            "with `action_masks`: give it as file.py:name, a function that masks its actions"
+        )
+    space = archive.data.get("observation_space") or {}
+    sizes = re.findall(r"\d+", str(space.get("_shape") or space.get("shape")))
     # SB3 treats what it takes for images in ways that no weight shows.
     image = len(sizes) == 3 and "uint8" in str(space.get("dtype"))
-    if image or any(".cnn." in name for name in state):
+    if image or any(".cnn." in weight for weight in state):
         raise InputError(
             f"expected a policy of vectors (MlpPolicy or MultiInputPolicy), found one of images in "
-            f"{path.name}: give it as file.py:name, a function of the flattened observations"
+            f"{name}: give it as file.py:name, a function of the flattened observations"
         )
-    if module.startswith("sb3_contrib."):
-        raise InputError(
-            f"expected a policy of {', '.join(_ALGORITHMS)}, found one of {module} in {path.name}: "
-            "give it as file.py:name, a function that returns the loaded model"
-        )
-
-
-def _algorithm(data: dict[str, Any]) -> str:
-    """SB3's name of the algorithm; its data do not say, but they differ in what they hold."""
-    if policy_module(data) == OUR_MODULE and "subset" in data:
-        return "REDQ"  # otherwise like SAC
-    match = re.match(r"stable_baselines3\.(\w+)\.", policy_module(data))
-    if match is not None and match.group(1).upper() in _ALGORITHMS:
-        return match.group(1).upper()
-    marks = {"PPO": "clip_range", "SAC": "target_entropy", "TD3": "policy_delay"}
-    marks |= {"DQN": "exploration_fraction", "TRPO": "cg_max_steps", "A2C": "gae_lambda"}
-    return next((name for name, mark in marks.items() if mark in data), "unknown")
 
 
 def _statistics(
-    path: Path,
-    env: Any,
-    data: dict[str, Any],
-    normalize: Path | Literal[False] | None,
-    trust: bool,
+    archive: _Zip, env: Any, normalize: Path | Literal[False] | None
 ) -> Normalizer | None:
     """Those given, or none; refuse a policy that was trained with some if nothing is said."""
     if normalize is False:
         return None
     if normalize is not None:
-        return read_statistics(normalize, env, trust=trust)
-    shown, beside = zip_was_normalized(data), find_statistics(path)
-    if shown or (shown is None and beside is not None):
-        hint = "" if beside is None else f" ({str(beside)!r} may be it)"
+        return read_statistics(normalize, env)
+    beside, statistics = find_statistics(archive.path), None
+    if beside is not None:
+        try:
+            statistics = read_statistics(beside, env)
+        except InputError:
+            beside = None  # it is for other observations
+    needed = zip_was_normalized(archive.data, statistics)
+    if needed is False or (needed is None and statistics is None):
+        return None
+    name = archive.path.name
+    if needed is None:
         raise InputError(
-            f"expected the observation statistics that {path.name} was trained with, SB3's "
-            f"VecNormalize, found none: give their file as `normalize`{hint}, or pass "
-            "`normalize=False` if it is to act without"
+            f"expected `normalize`, found {str(beside)!r} beside {name}, which does not say "
+            "whether it was trained with it: give that file, or `normalize=False`"
         )
-    return None
+    hint = "" if beside is None else f" ({str(beside)!r} may be it)"
+    raise InputError(
+        f"expected the observation statistics that {name} was trained with, SB3's VecNormalize, "
+        f"found none: give their file as `normalize`{hint}, or pass `normalize=False` if it is to "
+        "act without"
+    )
 
 
-def _load_by_sb3(path: Path, algorithm: str) -> Any:
-    """SB3's own policy object, by unpickling."""
-    if algorithm not in _ALGORITHMS:
+# --- rebuilding -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Actor:
+    """Where an actor's function is in the weights.
+
+    Attributes:
+        layers: names of the linear layers in order.
+        head: what turns the last output into actions.
+        norms: names of the layer norms between them.
+        log_std: logarithm of the spread, as MLPPolicy has it; None if it cannot sample.
+        activation: SB3's default.
+        clip_mean: largest magnitude of the last output.
+        quantiles: outputs for each action, whose mean counts.
+        biased: whether the layers have biases.
+    """
+
+    layers: list[str]
+    head: Head
+    norms: list[str] | tuple[()] = ()
+    log_std: Any = None
+    activation: str = "ReLU"
+    clip_mean: float = np.inf
+    quantiles: int = 1
+    biased: bool = True
+
+
+def _rebuild(
+    archive: _Zip, env: Any, name: str, digest: str, normalizer: Normalizer | None, sample: bool
+) -> MLPPolicy:
+    """The policy with these weights, for the spaces of `env`."""
+    path, state = archive.path, archive.state
+    _require_known(archive)
+    try:
+        actor = _actor(archive, discrete=hasattr(env.action_space, "n"))
+        weights = [np.ascontiguousarray(state[f"{layer}.weight"].T) for layer in actor.layers]
+        if actor.biased:
+            biases = [state[f"{layer}.bias"] for layer in actor.layers]
+        else:
+            biases = [np.zeros(weight.shape[-1], np.float32) for weight in weights]
+        norms = tuple((state[f"{norm}.weight"], state[f"{norm}.bias"]) for norm in actor.norms)
+        scaled = archive.keywords.get("scaled") or any(key in state for key in _SCALING)
+        if archive.module == _OURS and scaled:
+            normalizer = _own_scaling(archive, len(weights[0]), normalizer)
+        if actor.quantiles != 1:  # the mean of linear outputs is linear
+            weights[-1] = _mean(weights[-1], actor.quantiles)
+            biases[-1] = _mean(biases[-1], actor.quantiles)
+    except InputError:
+        raise
+    except KeyError as error:
+        raise InputError(f"expected the weights {error} in {path.name}, found none") from None
+    except (TypeError, ValueError) as error:
+        raise InputError(f"cannot rebuild {path.name}: {one_line(error)}") from None
+    low, high = _bounds(archive, env, actor, biases[-1])
+    if len(weights[0]) != env.observation_space.shape[0]:
         raise InputError(
-            f"expected a policy of {', '.join(_ALGORITHMS)}, found another in {path.name}: "
+            f"expected a policy for the observations {env.observation_space}, found one with "
+            f"{len(weights[0])} inputs in {path.name}: was it trained in another environment, or "
+            "behind a wrapper? (`env` takes file.py:function)"
+        )
+    if sample and actor.log_std is None:
+        raise InputError(
+            f"{path.name} holds a deterministic policy, or one whose noise depends on its states "
+            "(gSDE): leave out `sample`"
+        )
+    return MLPPolicy(
+        name=name,
+        digest=digest,
+        weights=tuple(weights),
+        biases=tuple(biases),
+        activation="CReLU" if archive.module == _OURS else _activation(archive, actor),
+        head=actor.head,
+        low=low,
+        high=high,
+        normalizer=normalizer,
+        log_std=actor.log_std if sample else None,
+        norms=norms,
+        clip_mean=actor.clip_mean,
+    )
+
+
+def _mean(outputs: Any, quantiles: int) -> Any:
+    """Of (..., quantiles x actions) over the quantiles, as QR-DQN arranges them."""
+    return outputs.reshape(*outputs.shape[:-1], quantiles, -1).mean(axis=-2)
+
+
+def _require_known(archive: _Zip) -> None:
+    """Raise NeedsTrustError for a policy class, or a keyword, that may change the function."""
+    if archive.module != _OURS and not archive.module.startswith(_MODULES):
+        raise NeedsTrustError(
+            archive.path, f"policy class from {archive.module or 'an unknown module'!r}"
+        )
+    harmless = _HARMLESS | _READ | (_HARMLESS_OURS if archive.module == _OURS else set())
+    used = sorted(str(key) for key in set(archive.keywords) - harmless)
+    extractor = _class(archive.keywords.get("features_extractor_class"))[1]
+    used += [extractor] if extractor not in _EXTRACTORS else []
+    if used:
+        raise NeedsTrustError(archive.path, f"its policy uses {', '.join(used)[:200]}")
+
+
+def _activation(archive: _Zip, actor: _Actor) -> str:
+    written = archive.keywords.get("activation_fn")
+    name = actor.activation if written is None else _class(written)[1]
+    if name not in ACTIVATIONS:
+        known = ", ".join(ACTIVATIONS)
+        raise NeedsTrustError(archive.path, f"its activation is {name!r}, not among {known}")
+    return name
+
+
+def _actor(archive: _Zip, *, discrete: bool) -> _Actor:
+    state, keywords, ours = archive.state, archive.keywords, archive.module == _OURS
+    head: Head
+    known = _SCALING if ours else ()
+    acting = [name for name in state if not name.startswith(_IDLE) and name not in known]
+    if any(name.startswith(_LEARNED) or np.ndim(state[name]) > 2 for name in acting):
+        raise NeedsTrustError(archive.path, "it has a learned feature extractor")
+    if "actor.log_std" in state:  # SAC, TQC with gSDE
+        layers, _ = _stack(archive, "actor.latent_pi")
+        limited = "actor.mu.0.weight" in state
+        limit = float(keywords.get("clip_mean", 2.0)) if limited else np.inf
+        return _Actor(
+            [*layers, "actor.mu.0" if limited else "actor.mu"], "squashed", clip_mean=limit
+        )
+    if "actor.mu.weight" in state:  # SAC, TQC
+        layers, norms = _stack(archive, "actor.latent_pi", with_norms=ours)
+        spread = state["actor.log_std.weight"].T, state["actor.log_std.bias"]
+        return _Actor([*layers, "actor.mu"], "squashed", norms, spread)
+    if "actor.mu.0.weight" in state:  # TD3, DDPG
+        return _Actor(_stack(archive, "actor.mu")[0], "squashed")
+    if "action_net.weight" in state:  # PPO, A2C, TRPO
+        shared, _ = _stack(archive, "mlp_extractor.shared_net")  # before SB3 1.8
+        layers, norms = _stack(archive, "mlp_extractor.policy_net", with_norms=ours)
+        layers = [*shared, *layers, "action_net"]
+        if "log_std" not in state:
+            return _Actor(layers, "discrete", norms, (None, np.zeros(0, np.float32)), "Tanh")
+        head = "squashed" if keywords.get("squash_output") else "clipped"
+        gsde = state["log_std"].ndim > 1
+        return _Actor(layers, head, norms, None if gsde else (None, state["log_std"]), "Tanh")
+    if "action_net.0.weight" in state:  # ARS
+        layers, _ = _stack(archive, "action_net", biased=False)
+        squashed = keywords.get("squash_output", archive.policy != "ARSLinearPolicy")
+        head = "discrete" if discrete else "squashed" if squashed else "clipped"
+        return _Actor(layers, head, biased="action_net.0.bias" in state)
+    if "q_net.q_net.0.weight" in state:  # DQN
+        return _Actor(_stack(archive, "q_net.q_net")[0], "discrete")
+    if "quantile_net.quantile_net.0.weight" in state:  # QR-DQN
+        layers, _ = _stack(archive, "quantile_net.quantile_net")
+        return _Actor(layers, "discrete", quantiles=int(keywords.get("n_quantiles", 200)))
+    listed = ", ".join(sorted(state)[:4]) or "none"
+    raise NeedsTrustError(archive.path, f"it has the weights {listed}, ...")
+
+
+def _stack(
+    archive: _Zip, prefix: str, *, with_norms: bool = False, biased: bool = True
+) -> tuple[list[str], list[str]]:
+    """Names of the linear layers and layer norms in a torch Sequential.
+
+    SB3 has linear layers at 0, 2, 4, ..., each followed by its activation, which has no weights;
+    our agents have linear layers at 0, 3, 6, ... and a layer norm after each.
+    """
+    state = archive.state
+    weights = {name: state[name].ndim for name in state if name.startswith(f"{prefix}.")}
+    stride = 3 if with_norms else 2
+    count = sum(1 for name, ndim in weights.items() if name.endswith(".weight") and ndim == 2)
+    linear = [f"{prefix}.{stride * index}" for index in range(count)]
+    norms = [f"{prefix}.{stride * index + 1}" for index in range(count)] if with_norms else []
+    expected = {f"{name}.weight": 2 for name in linear} | {f"{name}.weight": 1 for name in norms}
+    if biased or any(name.endswith(".bias") for name in weights):
+        expected |= {f"{name}.bias": 1 for name in (*linear, *norms)}
+    if weights != expected:
+        listed = [", ".join(sorted(names)) or "none" for names in (expected, weights)]
+        raise NeedsTrustError(
+            archive.path, f"expected hidden layers {listed[0]}, found {listed[1]}"
+        )
+    return linear, norms
+
+
+def _own_scaling(archive: _Zip, features: int, other: Normalizer | None) -> Normalizer:
+    """By the mean and deviation that our agents keep in their zips."""
+    name = archive.path.name
+    if other is not None:
+        raise InputError(f"expected no `normalize` for {name}: it scales observations itself")
+    mean, deviation = (np.asarray(archive.state[key], np.float64) for key in _SCALING)
+    if not (mean.shape == deviation.shape == (features,)):
+        raise InputError(
+            f"expected means and deviations of {features} features in {name}, found "
+            f"{mean.shape} and {deviation.shape}"
+        )
+    try:
+        variance = np.where(deviation >= 1e-6, deviation**2, 0.0)  # none is refused
+        return Normalizer.of(mean, variance, 0.0, np.inf, "its warm-up")
+    except ValueError as error:
+        raise InputError(f"cannot read the scaling in {name}: {error}") from None
+
+
+def _bounds(archive: _Zip, env: Any, actor: _Actor, bias: Any) -> tuple[Any, Any]:
+    """Bounds of the environment's actions, once the policy is known to be for such actions."""
+    import gymnasium as gym
+
+    actions, outputs = env.action_space, np.shape(bias)
+    box = isinstance(actions, gym.spaces.Box)
+    wanted = actions.shape if box else (int(actions.n),)
+    found = None if wanted == outputs else f"{'x'.join(map(str, outputs))} outputs"
+    if box == (actor.head == "discrete"):
+        found = f"{'discrete' if actor.head == 'discrete' else 'continuous'} actions"
+    if found is not None:
+        raise InputError(
+            f"expected a policy for the actions {actions}, found one with {found} in "
+            f"{archive.path.name}: it is for another environment"
+        )
+    if not box:
+        return np.zeros(0, np.float32), np.zeros(0, np.float32)
+    return actions.low.astype(np.float32), actions.high.astype(np.float32)
+
+
+def _load_by_sb3(archive: _Zip) -> Any:
+    """SB3's own policy object, by unpickling."""
+    name, algorithm = archive.path.name, archive.algorithm
+    if algorithm not in (*_SB3, *_CONTRIB):
+        raise InputError(
+            f"expected a policy of {', '.join((*_SB3, *_CONTRIB))}, found another in {name}: "
             "give it as file.py:name, a function that returns the loaded model"
         )
     try:
         import stable_baselines3
 
-        policy = getattr(stable_baselines3, algorithm).load(path, device="cpu").policy
+        package: Any = stable_baselines3
+        if algorithm not in _SB3:
+            import sb3_contrib
+
+            package = sb3_contrib
+        policy = getattr(package, algorithm).load(archive.path, device="cpu").policy
     except ModuleNotFoundError as error:
         raise InputError(
-            f"cannot load {path.name}: it needs the module {error.name!r}, which is not installed "
+            f"cannot load {name}: it needs the module {error.name!r}, which is not installed "
             "here: install it, or run where it can be imported"
         ) from error
     except Exception as error:  # whatever the unpickled code raises
         raise InputError(
-            f"SB3 cannot load {path.name} ({type(error).__name__}: {one_line(error)}): load it in "
+            f"SB3 cannot load {name} ({type(error).__name__}: {one_line(error)}): load it in "
             "Python and give it as file.py:name"
         ) from error
     if len(getattr(policy.observation_space, "shape", None) or ()) != 1:
         raise InputError(
             f"expected a policy of vectors, found one of {policy.observation_space} in "
-            f"{path.name}: give it as file.py:name, a function of the flattened observations"
+            f"{name}: give it as file.py:name, a function of the flattened observations"
         )
     return policy

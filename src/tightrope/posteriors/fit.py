@@ -8,11 +8,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Generator, Tensor
 
-from tightrope.devices import threads
 from tightrope.posteriors.gaussians import Gaussians, draw
 from tightrope.posteriors.objectives import OBJECTIVES, PosteriorStep
 from tightrope.posteriors.optimiser import Adam
 from tightrope.posteriors.presets import FitSettings
+from tightrope.system import threads
 
 __all__ = ["Curves", "fit_posterior"]
 

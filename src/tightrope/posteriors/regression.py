@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from tightrope.devices import threads
 from tightrope.posteriors.gaussians import Layers, kaiming_means
 from tightrope.posteriors.optimiser import Adam
 from tightrope.posteriors.presets import Regression
 from tightrope.seeds import Stream, child_seed
+from tightrope.system import threads
 
 __all__ = ["Ensemble", "regress"]
 

@@ -76,7 +76,7 @@ def facts(c: Certificate) -> list[tuple[str, str]]:
     """Who and what was certified, and from how much."""
     policy = c.subject.get("policy", {})
     what, where = subject_names(c)
-    kind = "policy" if policy else "log"
+    kind = "policy" if policy else "table" if c.fitted is None else "log"
     found = [(kind, what or "unnamed"), ("environment", where or "unnamed")]
     found += [
         (name, str(policy[key]))
@@ -89,7 +89,7 @@ def facts(c: Certificate) -> list[tuple[str, str]]:
 def command(c: Certificate) -> str:
     """The command that would issue such a certificate from the same source."""
     policy = c.subject.get("policy")
-    words = ["tightrope", "certify", "POLICY" if policy else "LOG"]
+    words = ["tightrope", "certify", "POLICY" if policy else "TABLE" if c.fitted is None else "LOG"]
     if policy:
         words += ["--env", subject_names(c)[1] or "ID"]
         words += ["--sample"] if policy.get("actions") == "sampled" else []
@@ -140,7 +140,7 @@ def _breaks(c: Certificate, s: Statement) -> str:
     if s.kind == "mean-risk":
         return (
             "Returns outside the range count as its ends "
-            f"({100 * c.clipped_share:.3g} % of the calibration returns)."
+            f"({100 * (c.clipped_share or 0.0):.3g} % of the calibration returns)."
         )
     if s.kind == "failure":
         return "The event is counted as recorded; what was not recorded is not covered."

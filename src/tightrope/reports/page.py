@@ -9,14 +9,13 @@ from tightrope.certificates.breakdown import PARTS, Parts, breakdown
 from tightrope.certificates.observed import observed_in_test
 from tightrope.certificates.statements.pac_bayes import Portion
 from tightrope.certificates.text import (
+    claims,
     comparison,
     context,
     details,
     footnote,
-    headline,
     joint_sentence,
     origin,
-    outcome_sentence,
     percent,
     rounded,
     rows_of,
@@ -49,10 +48,12 @@ def write_page(certificate: Certificate, folder: Path) -> None:
 
 def certificate_page(certificate: Certificate) -> str:
     """The page as one string: style, script and data are inside."""
-    c, figures = certificate, Figures.of(certificate)
-    charts = figures.charts()
-    data = {"charts": {chart.key: chart.data() for chart in charts}, **figures.data()}
-    test = figures.groups["test"].seen if figures.tested else None
+    c = certificate
+    figures = None if c.fitted is None else Figures.of(c)  # of a table there is nothing to draw
+    charts = [] if figures is None else figures.charts()
+    data = {} if figures is None else figures.data()
+    data = {"charts": {chart.key: chart.data() for chart in charts}, "episodes": [], **data}
+    test = figures.groups["test"].seen if figures is not None and figures.tested else None
     observations = observed_in_test(c, test)
     cards = [card(c, row, observations[row.index]) for row in rows_of(c)]
     other = "episode" if c.unit == "step" else "step"
@@ -65,7 +66,7 @@ def certificate_page(certificate: Certificate) -> str:
         title=title(c),
         statuses=overall(c),
         failed_fit=next((s for s in c.statuses if s.key == "failed-fit"), None),
-        claims=[typeset(each) for each in (outcome_sentence(c), headline(c)) if each],
+        claims=[typeset(each) for each in claims(c)],
         joint=joint_sentence(c),
         footnote=footnote(c),
         context=context(c),
@@ -76,8 +77,8 @@ def certificate_page(certificate: Certificate) -> str:
         comparison=comparison(c),
         charts={chart.key: chart for chart in charts},
         episodes=data["episodes"],
-        shown=data["shown"],
-        what=figures.name,
+        shown=data.get("shown"),
+        what="" if figures is None else figures.name,
         stacks=stacks,
         parts={
             key: name

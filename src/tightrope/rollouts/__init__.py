@@ -2,7 +2,6 @@
 
 from tightrope.rollouts.arrays import export_arrays
 from tightrope.rollouts.collect import CollectionError, Rollout, collect, episode_seeds
-from tightrope.rollouts.columns import Columns
 from tightrope.rollouts.episodes import Episode, Episodes, join
 from tightrope.rollouts.io import (
     RECORDINGS,
@@ -16,6 +15,7 @@ from tightrope.rollouts.io import (
     write_episodes,
 )
 from tightrope.rollouts.returns import GAMMA, Pairs, discounted_returns, first_visits, pairs
+from tightrope.rollouts.roles import Columns
 
 __all__ = [
     "GAMMA",

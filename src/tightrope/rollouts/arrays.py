@@ -13,7 +13,7 @@ from tightrope.errors import InputError, one_line
 from tightrope.files import require_plausible, write_atomically
 from tightrope.imports import needed
 from tightrope.rollouts.episodes import Episodes
-from tightrope.versions import library_versions
+from tightrope.system import library_versions
 
 __all__ = [
     "NAMES",

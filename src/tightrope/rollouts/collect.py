@@ -10,8 +10,9 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -24,9 +25,10 @@ from tightrope.policies import BLOCK, Policy, check_fit, load_policy, normalizat
 from tightrope.processes import start_worker
 from tightrope.progress import Report, progress_bar
 from tightrope.rollouts.episodes import Episode, Episodes, join
+from tightrope.rollouts.own import OWN_ENVIRONMENT, OwnRollout, own_rollout
 from tightrope.rollouts.worker import BOARD, Job
 from tightrope.seeds import Seed, resolve_seed
-from tightrope.versions import library_versions
+from tightrope.system import library_versions
 
 __all__ = ["CollectionError", "Rollout", "collect", "describe", "episode_seeds", "fitting"]
 
@@ -42,7 +44,7 @@ class Rollout:
     timeout: float = 60.0
     """Seconds without a step after which an environment counts as hanging."""
     normalize: Literal["none"] | Path = "none"
-    """Observation statistics of an SB3 policy: a VecNormalize pickle (needs trust) or an .npz with
+    """Observation statistics of an SB3 policy: a VecNormalize pickle or an .npz with
     mean, var, epsilon and clip."""
     no_normalize: bool = False
     """Roll an SB3 policy out without the observation statistics of its training, on purpose."""
@@ -87,11 +89,12 @@ def episode_seeds(seed: int, episodes: int) -> list[int]:
 
 
 def collect(
-    policy: Any,
-    env: Any,
-    episodes: int,
+    policy: Any = None,
+    env: Any = None,
+    episodes: int = 100,
     seed: Seed = "fresh",
     *,
+    rollout: Any = None,
     env_kwargs: EnvKwargs = None,
     first: int = 0,
     workers: int | None = None,
@@ -109,10 +112,13 @@ def collect(
     of one size. (A policy that keeps state or draws random numbers of its own voids this.)
 
     Args:
-        policy: a path, ``module:name`` or object, as :func:`tightrope.policies.load_policy` takes.
+        policy: a path, ``module:name`` or object, as :func:`tightrope.policies.load_policy` takes;
+            or a function of a `seed` alone, which is a `rollout`.
         env: id of the environment, `file.py:function`, an environment, or what returns one
             (:func:`tightrope.environments.EnvInfo.of`).
         episodes: how many, at least 1.
+        rollout: in place of `policy` and `env`, a function of your own (or ``file.py:name``) that
+            takes a seed and returns an `Episode` or a dictionary of its fields.
         env_kwargs: arguments of `gymnasium.make`; they go on record.
         seed: the root of the episodes' seeds, at least 0; fresh: one that is drawn and recorded.
         first: number of the first one, from 0: a collection may be continued later.
@@ -121,7 +127,8 @@ def collect(
         normalize: observation statistics of an SB3 zip, or False to use it without.
         trust: allow loading a policy that executes code.
         sample: draw actions instead of taking the policy's mode.
-        timeout: seconds without a single step after which an environment counts as hanging.
+        timeout: seconds without a single step (of a `rollout`: without an episode) after which an
+            environment counts as hanging.
         progress: show a bar on standard error.
 
     Raises:
@@ -136,20 +143,49 @@ def collect(
         raise InputError(f"first must be a whole number of at least 0, found {first!r}")
     if not timeout > 0:
         raise InputError(f"timeout must be positive, found {timeout!r}")
-    loaded, built = fitting(
-        policy, EnvInfo.of(env, env_kwargs), normalize=normalize, trust=trust, sample=sample
-    )
+    own = own_rollout(policy if rollout is None else rollout, named=rollout is not None)
+    loaded: Policy | OwnRollout
+    if own is None:
+        loaded, built = fitting(
+            policy, EnvInfo.of(env, env_kwargs), normalize=normalize, trust=trust, sample=sample
+        )
+    else:
+        given = {"policy": rollout is not None and policy, "env": env, "sample": sample}
+        given |= {"normalize": normalize, "env_kwargs": env_kwargs}
+        for name, value in given.items():
+            if value and value != OWN_ENVIRONMENT:
+                raise InputError(f"expected no `{name}` with a roll-out of your own, found one")
+        loaded, built, batch = own, OWN_ENVIRONMENT, 1
     root = resolve_seed(seed)
     seeds = episode_seeds(root, first + episodes)[first:]
     crew = _Crew.of(loaded, built, seeds, workers, batch, timeout)
-    subject = {**describe(loaded, built), "seed": root}
+    metadata = {**describe(loaded, built), "seed": root}
     with progress_bar("rolling out", episodes, shown=progress) as report:
         failure = crew.run(report)
+        if failure is None and crew.departed is not None and own is not None:
+            warnings.warn(
+                f"{own.name} gives another episode for seed {crew.departed} when called again: its "
+                "episodes cannot be repeated, and if it keeps state they are not independent",
+                stacklevel=2,
+            )
+            metadata["repeatable"] = False
+        elif failure is None and crew.departed is not None:
+            warnings.warn(
+                f"a reset of {built.id} leaves something behind: the episode with seed "
+                f"{crew.departed} is another one after others; every episode gets an environment "
+                "of its own",
+                stacklevel=2,
+            )
+            metadata["fresh_environments"] = True
+            crew = _Crew([replace(job, fresh=True) for job in crew.jobs], seeds, timeout)
+            failure = crew.run(report)
     done = [crew.finished[index] for index in sorted(crew.finished)]
     if failure is None:
-        return join(done, subject)
-    subject["partial"] = f"{len(done)} of {episodes} episodes: those that finished before a failure"
-    raise CollectionError(failure, join(done, subject) if done else None, crew.interrupted)
+        return join(done, metadata)
+    metadata["partial"] = (
+        f"{len(done)} of {episodes} episodes: those that finished before a failure"
+    )
+    raise CollectionError(failure, join(done, metadata) if done else None, crew.interrupted)
 
 
 def fitting(
@@ -165,6 +201,8 @@ def fitting(
     Raises:
         InputError: there is no such policy or environment, or they do not fit.
     """
+    if own_rollout(policy) is not None:
+        raise InputError("expected a policy to load, found a roll-out of your own")
     with contextlib.redirect_stdout(sys.stderr):  # what environments and policies print
         built = EnvInfo.of(env)
         example = built.make()
@@ -174,15 +212,20 @@ def fitting(
     return loaded, built
 
 
-def describe(policy: Policy, environment: EnvInfo) -> dict[str, Any]:
-    """The subject of episodes of this policy in this environment, but for their seed."""
+def describe(policy: Policy | OwnRollout, environment: EnvInfo) -> dict[str, Any]:
+    """The metadata of episodes of this policy in this environment, but for their seed."""
+    if isinstance(policy, OwnRollout):
+        actions, statistics = "as the roll-out chooses them", "none"
+    else:
+        actions = "deterministic" if policy.deterministic else "sampled"
+        statistics = normalization(policy)
     return {
         "environment": environment.to_json(),
         "policy": {
             "name": policy.name,
             "digest": policy.digest,
-            "actions": "deterministic" if policy.deterministic else "sampled",
-            "normalization": normalization(policy),
+            "actions": actions,
+            "normalization": statistics,
         },
         "versions": library_versions(),
     }
@@ -212,11 +255,12 @@ class _Crew:
     finished: dict[int, Episode] = field(default_factory=dict)
     members: list[_Member] = field(default_factory=list)
     interrupted: bool = False
+    departed: int | None = None  # seed of an episode that is another one when rolled out again
 
     @classmethod
     def of(
         cls,
-        policy: Policy,
+        policy: Policy | OwnRollout,
         built: EnvInfo,
         seeds: list[int],
         workers: int,
@@ -224,9 +268,11 @@ class _Crew:
         timeout: float,
     ) -> "_Crew":
         """Share the episodes out: to workers in turn, then to their environments in turn."""
-        import gymnasium as gym
+        entry = None
+        if not isinstance(policy, OwnRollout):
+            import gymnasium as gym
 
-        entry = gym.registry.get(built.id.rpartition(":")[2])
+            entry = gym.registry.get(built.id.rpartition(":")[2])
         parts = (
             _pickle("environment", built),
             _pickle("policy", policy),
@@ -289,6 +335,8 @@ class _Crew:
         elif kind == "failed":
             index, line = content
             return f"{self._episode(index)} failed: {line}"
+        elif kind == "departs":
+            self.departed = content[0]
         elif kind == "ready":
             member.ready, member.moved = True, time.monotonic()
         else:

@@ -25,13 +25,16 @@ from tightrope.policies import (
     RECORD_FILE,
     TrainingRecord,
     find_record,
+    find_run,
     policy_file,
+    run_environment,
 )
 from tightrope.rollouts.arrays import NAMES, export_arrays, import_arrays
-from tightrope.rollouts.columns import Columns
 from tightrope.rollouts.episodes import Episode, Episodes, join
 from tightrope.rollouts.lerobot import import_lerobot, is_lerobot
 from tightrope.rollouts.minari import import_minari, is_minari_id
+from tightrope.rollouts.own import OWN_ENVIRONMENT, own_rollout
+from tightrope.rollouts.roles import Columns
 from tightrope.rollouts.tables import is_frame, read_frame, read_table
 
 __all__ = [
@@ -145,6 +148,11 @@ def policy_source(source: Any, env: Any = None, env_kwargs: EnvKwargs = None) ->
         InputError: there is no such policy, neither names an environment, the record is damaged or
             of another policy, or it names an environment that only `env` may name.
     """
+    own = own_rollout(source)
+    if own is not None:
+        if env is not None or env_kwargs:
+            raise InputError("expected no `env` with a roll-out of your own, found one")
+        return PolicySource(own, OWN_ENVIRONMENT, None)
     found = None
     if isinstance(source, str | Path):
         _require_policy(source)
@@ -152,6 +160,9 @@ def policy_source(source: Any, env: Any = None, env_kwargs: EnvKwargs = None) ->
     policy, record = (source, None) if found is None else found
     if env is not None:
         return PolicySource(policy, EnvInfo.of(env, env_kwargs), record)
+    run = find_run(source) if record is None and isinstance(source, str | Path) else None
+    if run is not None:
+        return PolicySource(policy, run_environment(run, env_kwargs), None)
     if record is None:
         raise InputError(
             f"expected `env`, an environment to roll out {_named(source)} in, found none"
@@ -167,8 +178,9 @@ def is_recording(source: Any) -> bool:
     path = Path(source)
     if path.suffix == ".safetensors":
         return tensors_format(path) != POLICY_FORMAT
-    if path.is_dir():  # a dataset of LeRobot or Minari, or what training wrote
-        return policy_file(path) is None and not (path / RECORD_FILE).is_file()
+    if path.is_dir():  # a dataset of LeRobot or Minari, or what tightrope or rl-zoo trained
+        trained = policy_file(path) is not None or (path / RECORD_FILE).is_file()
+        return not trained and find_run(path) is None
     if path.suffix in (*_READERS, *_TABLES):
         return True
     return not path.exists() and is_minari_id(str(source))

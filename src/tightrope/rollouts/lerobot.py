@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from tightrope.errors import InputError, one_line
 from tightrope.imports import needed
-from tightrope.rollouts.columns import Chosen, Columns, parse
 from tightrope.rollouts.episodes import Episodes
+from tightrope.rollouts.roles import Chosen, Columns, parse
 from tightrope.rollouts.tables import Table, episodes_of, parquet, reading, values_of
 
 __all__ = ["import_lerobot", "is_lerobot"]

@@ -20,8 +20,8 @@ from tightrope.errors import InputError, one_line
 from tightrope.files import require_plausible
 from tightrope.imports import needed
 from tightrope.rollouts.arrays import flags, log_metadata, numbers
-from tightrope.rollouts.columns import Chosen, Columns, choose
 from tightrope.rollouts.episodes import Episodes
+from tightrope.rollouts.roles import Chosen, Columns, choose
 
 __all__ = [
     "Table",

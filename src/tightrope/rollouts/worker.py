@@ -14,6 +14,7 @@ import pickle
 import struct
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 from tightrope.environments import EnvInfo
 from tightrope.errors import InputError, one_line
 from tightrope.imports import quiet_registration
-from tightrope.policies.base import (
+from tightrope.policies import (
     BLOCK,
     ActionError,
     Policy,
@@ -33,10 +34,13 @@ from tightrope.policies.base import (
     rows_are_stable,
 )
 from tightrope.rollouts.episodes import Episode
+from tightrope.rollouts.own import OwnRollout
+from tightrope.rollouts.stepping import Recorder
 
 __all__ = ["BOARD", "Job", "main", "run"]
 
 BOARD = struct.Struct("qq")  # (index of the episode being stepped, steps done)
+_AGAIN = 300  # steps of an episode that are rolled out again
 
 Floats = NDArray[np.float32]
 
@@ -49,6 +53,7 @@ class Job:
     policy: bytes
     registration: bytes  # Gymnasium's entry, for environments of the user's own
     quotas: tuple[tuple[tuple[int, int], ...], ...]  # one queue of episodes per environment
+    fresh: bool = False  # whether every episode gets an environment of its own
 
 
 class _Place:
@@ -62,62 +67,44 @@ class _Place:
         BOARD.pack_into(self.board, 0, index, self.steps)
 
 
-class _Slot:
-    """One environment and the episode it is in."""
+class _Slot(Recorder):
+    """One environment with its queue of episodes, and the noise of the one it is in."""
 
     def __init__(self, env: Any, quota: tuple[tuple[int, int], ...], noise_size: int) -> None:
-        self.env, self.quota, self.noise_size = env, list(quota), noise_size
-        self.shape = env.observation_space.shape
+        super().__init__(env)
+        self.quota, self.noise_size = list(quota), noise_size
+        self.used = False
 
-    def begin(self, place: _Place) -> None:
-        """Reset to the next episode of the quota."""
-        self.index, self.seed = self.quota.pop(0)
+    def next(self, place: _Place, make: Callable[[], Any] | None) -> None:
+        """Reset to the next episode of the quota, in a new environment if `make` builds one."""
+        if make is not None and self.used:
+            self.env.close()
+            self.env = make()
+        self.used = True
+        self.index, seed = self.quota.pop(0)
         place.move(self.index)
         # A generator of the episode's own: its actions do not depend on what runs beside it.
-        self.generator = np.random.default_rng([self.seed, 1]) if self.noise_size else None
-        self.success: bool | None = None
-        self.observations: list[Any] = []
-        self.actions: list[Any] = []
-        self.rewards: list[float] = []
-        self.terminated = self.truncated = False
-        self.observation, _ = self.env.reset(seed=self.seed)
-        self._check_observation()
+        self.generator = np.random.default_rng([seed, 1]) if self.noise_size else None
+        self.begin(seed)
 
-    def step(self, observation: Floats, action: Any) -> None:
-        """Act on the observation, which was the current one, and keep what comes of it."""
-        self.observations.append(observation)
-        self.actions.append(action)
-        self.observation, reward, self.terminated, self.truncated, info = self.env.step(action)
-        self._check_observation()
-        self.rewards.append(float(reward))
-        if "success" in info:
-            self.success = bool(self.success) or bool(info["success"])
+    def departs(self, episode: Episode, index: int, place: _Place) -> bool:
+        """Whether an episode is another one now, after those that came later.
 
-    def _check_observation(self) -> None:
-        """A wrong shape must not be broadcast into a row, nor words be read as numbers."""
-        found = np.asarray(self.observation)
-        if found.shape != self.shape or found.dtype.kind not in "fiub":
-            raise InputError(
-                f"expected an observation of shape {self.shape} from the environment, found shape "
-                f"{found.shape} of {found.dtype} after {len(self.actions)} steps"
-            )
-
-    @property
-    def ended(self) -> bool:
-        return self.terminated or self.truncated
-
-    def episode(self) -> Episode:
-        """What has been kept, as a whole."""
-        return Episode(
-            observations=np.stack(self.observations),
-            rewards=np.array(self.rewards, dtype=np.float64),
-            terminated=self.terminated,
-            truncated=self.truncated,
-            seed=self.seed,
-            actions=np.stack(self.actions),
-            final_observation=np.asarray(self.observation, dtype=np.float32),
-            success=self.success,
-        )
+        Its first steps again, by the same actions: what a reset leaves behind shows in them.
+        """
+        assert episode.actions is not None
+        try:
+            self.begin(episode.seed)
+            for step, action in enumerate(episode.actions[:_AGAIN]):
+                here = np.asarray(self.observation, np.float32)
+                if self.ended or not np.array_equal(here, episode.observations[step]):
+                    return True
+                self.step(here, action)
+                place.steps += 1
+                place.move(index)
+        except Exception:  # whatever the environment raises, it did not when the episode was first
+            return True
+        return not np.array_equal(self.rewards, episode.rewards[:_AGAIN])
 
 
 @dataclass(frozen=True)
@@ -128,19 +115,13 @@ class _Crowd:
     block: int  # rows that the policy is called with
     slots: list[_Slot]
     place: _Place
+    make: Callable[[], Any] | None  # a new environment for each episode, if they need one
 
     @classmethod
-    def of(cls, job: Job, place: _Place) -> "_Crowd":
+    def of(cls, job: Job, policy: Policy, place: _Place) -> "_Crowd":
         """Unpack a job."""
-        import gymnasium as gym
-
-        with quiet_registration():  # the policy's module may register what is registered here
-            entry = pickle.loads(job.registration)
-            if entry is not None:
-                gym.registry.setdefault(entry.id, entry)
-            policy: Policy = pickle.loads(job.policy)
-            environment: EnvInfo = pickle.loads(job.environment)
-            slots = [_Slot(environment.make(), quota, policy.noise_size) for quota in job.quotas]
+        environment: EnvInfo = pickle.loads(job.environment)
+        slots = [_Slot(environment.make(), quota, policy.noise_size) for quota in job.quotas]
         if not policy.deterministic and not policy.noise_size:
             import torch
 
@@ -148,10 +129,14 @@ class _Crowd:
             torch.manual_seed(job.quotas[0][0][1])
         # A policy whose rounding depends on its neighbours is called for one row at a time.
         stable = rows_are_stable(policy, slots[0].shape[0])
-        return cls(policy, BLOCK if stable else 1, slots, place)
+        return cls(
+            policy, BLOCK if stable else 1, slots, place, environment.make if job.fresh else None
+        )
 
     def run(self, send: Any) -> None:
         """Step all environments until their quotas are done, sending each episode as it ends."""
+        oldest: tuple[Episode, int] | None = None  # of the longest queue
+        several = len(self.slots[0].quota) > 1
         active = self.begin(self.slots)
         while active:
             observations, noise = self.observe(active)
@@ -161,17 +146,24 @@ class _Crowd:
                 slot.step(observation, action)
                 self.place.steps += 1
                 if slot.ended:
-                    send(("episode", slot.index, slot.episode()))
+                    episode = slot.episode()
+                    send(("episode", slot.index, episode))
+                    if oldest is None and slot is self.slots[0]:
+                        oldest = episode, slot.index
             if any(slot.ended for slot in active):
                 going_on = [slot for slot in active if not slot.ended or slot.quota]
                 self.begin([slot for slot in going_on if slot.ended])
                 active = going_on
+        if several and self.make is None and oldest is not None:
+            episode, index = oldest
+            if self.slots[0].departs(episode, index, self.place):
+                send(("departs", episode.seed))
         self.place.move(-1)
 
     def begin(self, slots: list[_Slot]) -> list[_Slot]:
         """Start the next episode in each of the slots."""
         for slot in slots:
-            slot.begin(self.place)
+            slot.next(self.place, self.make)
         return slots
 
     def observe(self, active: list[_Slot]) -> tuple[Floats, Floats]:
@@ -200,16 +192,51 @@ class _Crowd:
         return actions
 
 
+def _run_own(
+    rollout: OwnRollout, queue: tuple[tuple[int, int], ...], place: _Place, send: Any
+) -> None:
+    """Call the user's function for each episode, and for the first of several again."""
+    oldest: Episode | None = None
+    for index, seed in queue:
+        place.move(index)
+        episode = rollout(seed)
+        place.steps += len(episode.rewards)
+        send(("episode", index, episode))
+        oldest = oldest or episode
+    if oldest is not None and len(queue) > 1:
+        place.move(queue[0][0])
+        again = rollout(oldest.seed)
+        if not all(
+            np.array_equal(getattr(again, name), getattr(oldest, name))
+            for name in ("observations", "rewards")
+        ):
+            send(("departs", oldest.seed))
+    place.move(-1)
+
+
 def run(job: Job, send: Any, board: Any) -> None:
     """Run a job: send ("ready",), then ("episode", index, Episode) for each, then ("done",).
+
+    Before the end may come ("departs", seed): that episode is another one when rolled out again.
 
     What goes wrong is sent as ("failed", index of the episode or -1, one line).
     """
     place = _Place(board)
     try:
-        crowd = _Crowd.of(job, place)
+        with quiet_registration():  # the policy's module may register what is registered here
+            entry = pickle.loads(job.registration)
+            if entry is not None:
+                import gymnasium as gym
+
+                gym.registry.setdefault(entry.id, entry)
+            policy: Policy | OwnRollout = pickle.loads(job.policy)
+            own = isinstance(policy, OwnRollout)
+            work = None if own else _Crowd.of(job, policy, place)  # type: ignore[arg-type]
         send(("ready",))
-        crowd.run(send)
+        if work is None:
+            _run_own(policy, job.quotas[0], place, send)  # type: ignore[arg-type]
+        else:
+            work.run(send)
     except InputError as error:
         send(("failed", place.index, str(error)))
     except Exception as error:  # whatever the environment or the policy raises

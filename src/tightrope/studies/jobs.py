@@ -19,7 +19,7 @@ from typing import Any
 
 from tightrope.errors import InputError, one_line
 from tightrope.files import sync_folder, write_folder
-from tightrope.versions import library_versions
+from tightrope.system import library_versions
 
 __all__ = ["JOB_FILE", "JOB_FORMAT", "Job", "clear_leftovers", "is_done", "read_job", "run_job"]
 

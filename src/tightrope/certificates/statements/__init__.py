@@ -18,6 +18,7 @@ from tightrope.certificates.statements.returns import ExpectedReturn, Return
 from tightrope.certificates.statements.tolerance import MeanOverEpisodes, Tolerance
 from tightrope.errors import InputError
 from tightrope.rollouts import Episodes
+from tightrope.rollouts.results_table import table_of
 
 __all__ = [
     "FAMILIES",
@@ -43,6 +44,7 @@ FAMILIES: dict[type[Family], Fraction] = {
 }
 _PROPERTIES = Fraction(1, 5)  # of all, where there are any; the others keep the rest of theirs
 _SEARCH = {MeanRisk: Fraction(3, 4), LargeError: Fraction(1, 4)}
+_RETURNS = ("undiscounted-return", "low-return")
 STEPS = "mean over steps"  # has a budget of its own: it stands outside what holds jointly
 
 
@@ -58,6 +60,15 @@ def families_for(settings: Settings, recorded: Episodes) -> list[Family]:
     if settings.scheme.kind == "sequential":
         assert settings.until is not None  # settle sets both
         return [MeanRisk(settings.unit), LargeError(settings.until)]
+    if settings.scheme.kind == "table":
+        table, found, first = table_of(recorded), [], 0
+        assert table is not None  # its settings say so
+        for name, count in table["tasks"]:
+            for each in outcomes_for(settings, recorded):
+                if table["returns"] or each.target not in _RETURNS:
+                    found.append(each.of_task(str(name), slice(first, first + count)))
+            first += count
+        return found
     outcomes = outcomes_for(settings, recorded)
     if settings.scheme.kind == "holdout":
         other: Unit = "episode" if settings.unit == "step" else "step"
@@ -82,7 +93,7 @@ def outcomes_for(settings: Settings, recorded: Episodes) -> list[Family]:
         floor = floors[gamma]
         found += [] if floor is None else [ExpectedReturn(gamma, floor)]
     succeeds = settings.termination == "success" or recorded.success is not None
-    if settings.termination != "success":
+    if settings.termination != "success" and settings.scheme.kind != "table":
         found.append(Terminates(settings.termination))
     if succeeds:
         found.append(Success(recorded=recorded.success is not None))
@@ -103,7 +114,7 @@ def ledger_for(families: Sequence[Family], settings: Settings) -> Ledger:
     joint = [family for family in families if family.budget != STEPS]
     alone = [STEPS] if len(joint) < len(families) else []
     shares: list[tuple[str, Fraction]] = []
-    if settings.scheme.kind == "auto":
+    if settings.scheme.kind in ("auto", "table"):
         shares = _shares(joint)
     elif settings.scheme.kind == "sequential":
         whole = sum(_SEARCH[type(family)] for family in joint)

@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -167,6 +167,7 @@ class Family(ABC):
         quantity: what is bounded, in words.
         unit: what counts as independent.
         direction: which side is bounded.
+        rows: the episodes of one task, of a table with several; None for all.
     """
 
     name: str
@@ -175,6 +176,7 @@ class Family(ABC):
     quantity: str = ""
     unit: Unit = "episode"
     direction: Direction = "at-most"
+    rows: slice | None = None
 
     @property
     def budget(self) -> str:
@@ -211,10 +213,24 @@ class Family(ABC):
         """Whether a limit says nothing."""
         return False
 
+    def of_task(self, name: str, rows: slice) -> "Family":
+        """The same for one task of a table alone."""
+        if name:
+            self.name, self.quantity = f"{self.name}, {name}", f"{self.quantity} ({name})"
+            self.rows = rows
+        return self
+
+    def within(self, seen: Evidence) -> Evidence:
+        """The episodes that it is about."""
+        if self.rows is None:
+            return seen
+        return replace(seen, episodes=seen.episodes.span(self.rows.start, self.rows.stop))
+
     def state(
         self, seen: Evidence, chosen: Chosen, ledger: Ledger, joint: float
     ) -> list[Statement]:
         """The statements on these episodes."""
+        seen = self.within(seen)
         scores = self.scores(seen, chosen)
         delta = ledger.failure(self.budget)
         confidence = ledger.confidence_in(self.budget)

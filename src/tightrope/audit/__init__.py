@@ -1,0 +1,1 @@
+"""How often certificates and comparisons fail, measured against the truth; docs/audit.md."""

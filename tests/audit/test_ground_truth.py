@@ -1,0 +1,252 @@
+"""What is true of each kind of statement, where it can be worked out by hand.
+
+The predictor says 5 of a range from 0 to 10, always. With gamma = 0 a return is a reward: of ten
+new episodes nine have one step of reward 5, which is predicted exactly, and one has three steps of
+reward 9, which is not, and terminates.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+from tightrope.audit.generators import SYNTHETIC, TASKS
+from tightrope.audit.ground_truth import NewEpisodes, truths
+from tightrope.certificates import Options, settle
+from tightrope.certificates.certify import issue
+from tightrope.posteriors import PRESETS, Clock, ReturnPredictor, Scaling, draw_predictions
+from tightrope.rollouts import Episode, join
+
+COUNT = 1000
+FAILURE = 1e-4  # of every limit
+SURE = 1 - 2 * FAILURE  # of both
+
+
+def issued(scheme, **options):
+    task = TASKS["independent"]
+    asked = Options.of(
+        {**task.options, "scheme": scheme, "episodes": 20, "test_episodes": 0, "seed": 3, **options}
+    )
+    short = PRESETS[asked.preset].shortened(updates=10, width=6)
+    settings = settle(asked, SYNTHETIC, preset=short)
+    return issue(task.record(settings.episodes, np.random.default_rng(1)), settings)
+
+
+def constant(value, clock=None):
+    """A network that says `value` of [0, 10], whatever it is given."""
+    size = 2 + (0 if clock is None else clock.size)
+    layer = np.zeros((1, size + 1, 1), np.float32)
+    layer[0, -1, 0] = value / 10
+    nothing = np.zeros(2, np.float32), np.ones(2, np.float32)
+    return ReturnPredictor((layer,), Scaling(0.0, 10.0, "user", *nothing, clock))
+
+
+def recorded(rewards):
+    """Episodes with these rewards; those of several steps terminate, the others succeed."""
+    rng = np.random.default_rng(0)
+    episodes = []
+    for each in rewards:
+        seen = rng.normal(size=(len(each), 2)).astype(np.float32)
+        long = len(each) > 1
+        episodes.append(Episode(seen, np.array(each, float), long, not long, success=not long))
+    return join(episodes)
+
+
+NEW = recorded([[9.0] * 3 if index % 10 == 0 else [5.0] for index in range(COUNT)])
+
+
+@pytest.fixture(scope="module")
+def certificate():
+    """Its options say which events there are; its predictor is replaced by the constant one."""
+    made = issued("auto", return_floor=-30.0, discounted_floor="off", fail_below=6.0)
+    settings = replace(made.settings, time_limit=None)  # as long as the longest
+    return replace(made, fitted=constant(5.0), rollouts=NEW, settings=settings)
+
+
+def judged(certificate, episodes=NEW, *, name, thin=1, known=None, **changes):
+    """The truth of one statement of that name, changed, and that of its literal words."""
+    settings = certificate.settings
+    stated = issued("holdout", termination="success") if name == "success" else certificate
+    (statement, *_) = [each for each in stated.statements if each.name == name]
+    statement = replace(statement, **changes)
+    one = replace(certificate, statements=(statement,), headline=0, settings=settings)
+    first, *literal = truths(one, NewEpisodes(episodes, 0.0, thin, known or {}))
+    assert first.claimed
+    assert first.statement is statement
+    assert [each.claimed for each in literal] == [False] * len(literal)
+    return first, *literal
+
+
+@pytest.mark.parametrize(
+    ("unit", "risk", "less"), [("episode", 0.1 * 0.16, 0.012), ("step", 0.3 / 1.2 * 0.16, 0.025)]
+)
+def test_mean_risks_weigh_episodes_or_steps_equally(certificate, unit, risk, less):
+    """An error of 4 is 0.4 of the range."""
+    for shift, state in ((0.03, "held"), (-less, "violated"), (1e-3, "inconclusive")):
+        truth, _ = judged(certificate, name=f"mean over {unit}s", value=risk + shift)
+        assert truth.value == pytest.approx(risk)
+        assert truth.verdict == state, shift
+
+
+def test_a_mean_over_steps_is_one_of_episodes_of_other_lengths(certificate):
+    """One episode in ten has ten steps of loss 1, the others have one of 0: 10 steps of 19."""
+    episodes = recorded([[1e6] * 10 if index % 10 == 0 else [0.0] for index in range(COUNT)])
+    low = replace(certificate, fitted=constant(0.0))
+    for value, state in ((0.35, "violated"), (0.5, "inconclusive"), (0.75, "held")):
+        truth, _ = judged(low, episodes, name="mean over steps", value=value)
+        assert truth.verdict == state, value
+        assert truth.value == pytest.approx(10 / 19)
+
+
+@pytest.mark.parametrize("unit", ["episode", "step"])
+def test_half_of_a_rare_risk_is_never_held(certificate, unit):
+    """One loss of 1 in 500 episodes, of which half is stated; the largest error is clipped to 1.
+
+    By four standard errors of a tenth of the episodes most of these would be held.
+    """
+    rng, naive = np.random.default_rng(0), 0
+    for _ in range(25):
+        struck = rng.random(2000) < 1 / 500
+        tenth = struck[:200]
+        naive += tenth.mean() + 4 * tenth.std() / len(tenth) ** 0.5 <= 1 / 1000
+        episodes = recorded([[1e6] if each else [0.0] for each in struck])
+        low = replace(certificate, fitted=constant(0.0))
+        truth, _ = judged(low, episodes, name=f"mean over {unit}s", value=1 / 1000)
+        assert truth.verdict in ("violated", "inconclusive")
+        assert truth.value == pytest.approx(struck.mean())
+    assert naive > 12
+
+
+SCORES = {"tolerance": {}, "band": {"profile": [1.0]}, "monitor": {"window": 2, "widths": [1.0]}}
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_a_score_covers_the_episodes_that_have_at_most_it(certificate, name):
+    """Nine tenths have a score of 0, the others of 4."""
+    for value, share, state in (
+        (1.0, 0.8, "held"),
+        (1.0, 0.95, "violated"),
+        (1.0, 0.9, "inconclusive"),
+        (3.99, 0.95, "violated"),
+        (4.01, 0.98, "held"),
+    ):
+        rms = {"rms_raw": value} if name == "tolerance" else {}
+        changed = {"value_raw": value, "share": share, "chosen": SCORES[name], **rms}
+        truth, *_ = judged(certificate, name=name, **changed)
+        assert truth.verdict == state, (value, share)
+        if share != 0.9:
+            assert truth.value == pytest.approx(0.4 if share > 0.9 else 0.0, abs=1e-6)
+
+
+def test_what_was_chosen_on_the_fitting_set_enters_the_score(certificate):
+    """An error of 4 at the second of two steps, where the profile is a half."""
+    clocked = replace(certificate, fitted=constant(5.0, Clock(2, 0.0)))
+    for profile, score in (([1.0], 4.0), ([1.0, 0.5], 8.0)):
+        for value, state in ((score - 0.01, "violated"), (score + 0.01, "held")):
+            changed = {"value_raw": value, "share": 0.9, "chosen": {"profile": profile}}
+            (truth,) = judged(clocked, recorded([[5.0, 9.0]] * 200), name="band", **changed)
+            assert truth.verdict == state, (profile, value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "share", "state", "exact"),
+    [
+        ("undiscounted return", 20.0, 0.05, "held", 2.7),
+        ("undiscounted return", 20.0, 0.3, "violated", 0.5),
+        ("undiscounted return", 28.0, 0.05, "violated", 2.7),
+        ("discounted return", 20.0, 0.05, "violated", 0.9),
+        ("discounted return", 8.0, 0.05, "held", 0.9),
+        ("discounted return", 5.0, 0.99, "held", 0.5),
+    ],
+)
+def test_a_return_is_reached_by_a_share_of_episodes(certificate, name, value, share, state, exact):
+    """Undiscounted returns are 5, and 27 for one in ten; discounted by 0, 5 and 9."""
+    (truth,) = judged(certificate, name=name, value_raw=value, share=share)
+    assert truth.verdict == state
+    assert truth.value == pytest.approx(exact)
+
+
+def test_an_expected_return_is_that_of_the_sample_or_what_is_known_of_it(certificate):
+    mean, top = 0.9 * 5 + 0.1 * 27, {"top": 40.0}
+    name, target = "expected undiscounted return", "undiscounted-return"
+    for shift, state in ((-3.0, "held"), (3.0, "violated"), (0.1, "inconclusive")):
+        (truth,) = judged(certificate, name=name, value_raw=mean + shift, chosen=top)
+        assert truth.verdict == state
+        assert truth.value == pytest.approx(mean / 10)
+    for value, state in ((6.99, "held"), (7.01, "violated")):
+        (truth,) = judged(certificate, name=name, value_raw=value, chosen=top, known={target: 7.0})
+        assert (truth.verdict, truth.value) == (state, 0.7)
+
+
+@pytest.mark.parametrize(
+    ("name", "count"), [("early termination", 100), ("low return", 900), ("success", 900)]
+)
+def test_an_event_has_exact_binomial_limits(certificate, name, count):
+    """One in ten terminates, and is no success; nine in ten return less than 6."""
+    exact = binomtest(count, COUNT).proportion_ci(SURE, "exact")
+    below, above = ("violated", "held") if name != "success" else ("held", "violated")
+    for value, state in (
+        (exact.low - 1e-6, below),
+        (exact.low + 1e-6, "inconclusive"),
+        (count / COUNT, "inconclusive"),
+        (exact.high - 1e-6, "inconclusive"),
+        (exact.high + 1e-6, above),
+    ):
+        (truth,) = judged(certificate, name=name, value_raw=value, value=value)
+        assert truth.verdict == state, value
+        assert truth.value == pytest.approx(count / COUNT)
+    target = {"low return": "low-return", "success": "success"}.get(name, "early-termination")
+    for value, state in ((0.299, below), (0.301, above)):
+        (truth,) = judged(certificate, name=name, value_raw=value, known={target: 0.3})
+        assert truth.verdict == state
+
+
+@pytest.mark.parametrize(
+    ("rewards", "thin", "name", "changes", "exact", "literal"),
+    [
+        ([5.0, 9.0], 2, "tolerance", {"rms_raw": 1.0, "share": 0.8}, 0.0, 0.4 / 2**0.5),
+        ([5.0, 9.0], 2, "mean over steps", {"value": 0.04}, 0.0, 0.16 / 2),
+        ([5.0, 35.0], 1, "mean over episodes", {"value": 0.3}, 0.25 / 2, 9.0 / 2),
+        ([5.0, 35.0], 1, "mean over steps", {"value": 0.3}, 0.25 / 2, 9.0 / 2),
+        ([5.0, 95.0], 1, "mean over steps", {"value": 0.3}, 0.25 / 2, 16.0 / 2),  # counts as 16
+    ],
+)
+def test_literal_words_are_about_all_steps_and_nothing_is_clipped(
+    certificate, rewards, thin, name, changes, exact, literal
+):
+    episodes = recorded([rewards] * 400)
+    truth, words = judged(certificate, episodes, name=name, thin=thin, **changes)
+    assert (truth.verdict, words.verdict) == ("held", "violated")
+    assert truth.value == pytest.approx(exact)
+    assert words.value == pytest.approx(literal)
+
+
+def test_the_risk_of_a_posterior_is_the_mean_over_its_draws():
+    """Wide as it is, that is not the risk of its mean, nor of one draw of the weights."""
+    made = issued("nonrec-noninf", pilot_episodes=4)
+    narrow = made.posteriors[-1]
+    wide = tuple(np.full_like(each, -2.0) for each in narrow.log_variances)
+    made = replace(made, posteriors=(narrow, replace(narrow, log_variances=wide)))
+    scaling = made.predictor.scaling
+    new = NewEpisodes(TASKS["independent"].new(500, np.random.default_rng(9)), 0.0, 1)
+    inputs = scaling.inputs(new.thinned.observations, new.thinned.step)
+    drawn = draw_predictions(made.posteriors[-1], inputs, passes=100, seed=5, sampling="local")
+    losses = np.square(drawn - scaling.targets(new.thinned.returns))  # (draws, rows)
+    for name in ("mean over steps", "mean over episodes"):
+        found = [each for each in truths(made, new) if each.statement.name == name]
+        error = losses.std() / losses.shape[1] ** 0.5
+        assert abs(found[0].value - losses.mean()) < 5 * error
+
+
+@pytest.mark.parametrize("scheme", ["auto", "holdout", "nonrec-inf", "rec-2"])
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_statement_of_every_scheme_has_a_truth(scheme, preset):
+    made = issued(scheme, preset=preset, mc_passes=2)
+    task = TASKS["independent"]
+    found = truths(made, NewEpisodes(task.new(100, np.random.default_rng(7)), 0.0, 1, task.known))
+    claimed = [each.statement for each in found if each.claimed]
+    assert claimed == list(made.statements)
+    literal = [each.statement for each in found if not each.claimed]
+    kinds = ("mean-risk", "tolerance")
+    assert literal == [each for each in made.statements if each.kind in kinds]

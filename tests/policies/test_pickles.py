@@ -1,0 +1,210 @@
+"""An attacker's pickles: nothing executes, nothing is imported, and memory stays small."""
+
+import os
+import pickle
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command import run
+
+import tightrope
+from tightrope.policies.pickles import Call, Global, array, read_pickle
+
+
+class Bomb:
+    """Unpickling it creates the marker, a folder."""
+
+    def __init__(self, marker):
+        self.marker = marker
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.marker),)
+
+
+def word(text):
+    return b"X" + struct.pack("<I", len(text)) + text.encode()
+
+
+def numpy_array(shape, dtype=b"(X\x02\x00\x00\x00f8\x89\x88tR", content=b"C\x08" + bytes(8)):
+    """Opcodes of an array: shape, dtype and bytes as given."""
+    return (
+        b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(K\x00tC\x01btR(K\x01"
+        + shape
+        + b"cnumpy\ndtype\n"
+        + dtype
+        + b"\x89"
+        + content
+        + b"tb"
+    )
+
+
+def statistics(mean):
+    """A VecNormalize whose mean is this."""
+    running = b"cm\nRunningMeanStd\n)\x81}(" + word("mean") + mean + word("var") + mean + b"ub"
+    numbers = b"".join(word(name) + b"G@$" + bytes(6) for name in ("clip_obs", "epsilon"))
+    state = word("obs_rms") + running + numbers
+    return b"\x80\x04cm\nVecNormalize\n)\x81}(" + state + b"ub."
+
+
+MKDIR = b"cos\nmkdir\n"
+HUGE = b"\x8a\x06" + struct.pack("<q", 10**12)[:6]
+
+# Pickles with MARKER for the name of a folder that must not appear.
+ATTACKS = {
+    "REDUCE": b"\x80\x02" + MKDIR + b"(VMARKER\ntR.",
+    "REDUCE inside": statistics(MKDIR + b"(VMARKER\ntR"),
+    "BUILD": b"\x80\x02" + MKDIR + b")\x81}Vpath\nVMARKER\nsb.",
+    "BUILD with code": b"\x80\x02cbuiltins\nobject\n)\x81}V__setstate__\ncos\nmkdir\nsbVMARKER\nb.",
+    "INST": b"(VMARKER\nios\nmkdir\n.",
+    "OBJ": b"(" + MKDIR + b"VMARKER\no.",
+    "NEWOBJ": b"\x80\x02" + MKDIR + b"(VMARKER\nt\x81.",
+    "NEWOBJ_EX": b"\x80\x04" + MKDIR + b"(VMARKER\nt}\x92.",
+    "STACK_GLOBAL": b"\x80\x04" + word("os") + word("mkdir") + b"\x93(VMARKER\ntR.",
+    "eval": b"\x80\x02cbuiltins\neval\n(V__import__('os').mkdir('MARKER')\ntR.",
+    "an attribute of NumPy": b"\x80\x02cnumpy\n__builtins__\n.",
+    "numpy.load": statistics(b"cnumpy\nload\n(VMARKER\nN\x88tR"),
+    "numpy.fromfile": statistics(b"cnumpy\nfromfile\n(V/dev/zero\ntR"),
+    "numpy.memmap": statistics(b"cnumpy\nmemmap\n(VMARKER\nVf8\nVw+\ntR"),
+    "numpy.core.multiarray.zeros": statistics(b"cnumpy.core.multiarray\nzeros\n(" + HUGE + b"tR"),
+    "numpy.random": statistics(b"cnumpy.random._pickle\n__randomstate_ctor\n(VMT19937\ntR"),
+    "EXT1": b"\x80\x02\x82\x01)R.",
+    "EXT4": b"\x80\x02\x84\x01\x00\x00\x00)R.",
+    "PERSID": b"PMARKER\n.",
+    "BINPERSID": b"\x80\x02VMARKER\nQ.",
+    "NEXT_BUFFER": b"\x80\x05\x97.",
+    "objects": statistics(
+        numpy_array(b"(K\x01t", b"(X\x02\x00\x00\x00O8\x89\x88tR", b"]" + MKDIR + b"(VMARKER\ntRa")
+    ),
+    "void": statistics(numpy_array(b"(K\x01t", b"(VV1000000000000\n\x89\x88tR")),
+    "fields": statistics(numpy_array(b"(K\x01t", b"(VU200000000\n\x89\x88tR")),
+    "a dtype that is called": statistics(numpy_array(b"(K\x01t", b"(" + MKDIR + b"(VMARKER\ntRtR")),
+    "a terabyte": statistics(numpy_array(b"(" + HUGE + b"t")),
+    "a terabyte by strides": statistics(
+        b"cnumpy.lib.stride_tricks\nas_strided\n(" + numpy_array(b"(K\x01t") + b"(" + HUGE + b"ttR"
+    ),
+    "a negative shape": statistics(numpy_array(b"(J\xff\xff\xff\xfft")),
+    "a million dimensions": statistics(numpy_array(b"(" + b"K\x01" * 90_000 + b"t")),
+    "too few bytes": statistics(numpy_array(b"(K\x09t")),
+    "a length that lies": b"\x80\x04\x8e" + struct.pack("<Q", 2**40) + b".",
+    "a text that lies": b"\x80\x04\x8d" + struct.pack("<Q", 2**62) + b".",
+    "a frame that lies": b"\x80\x04\x95" + struct.pack("<Q", 2**62) + b"N.",
+    "a memo of gigabytes": b"\x80\x02Nr\xff\xff\xff\xff0.",
+    "deep lists": b"\x80\x02" + b"]" * 50_000 + b"a" * 49_999 + b".",
+    "deep tuples": b"\x80\x02N" + b"\x85" * 90_000 + b".",
+    "deep calls": b"\x80\x02" + b"cm\nf\n" * 30_000 + b")R" + b"\x85R" * 29_999 + b".",
+    "doubling tuples": b"\x80\x02N" + b"2\x86" * 40_000 + b".",
+    "doubling keys": b"\x80\x02}N" + b"2\x86" * 60 + b"Ns.",
+    "doubling lists": b"\x80\x02]" + b"(22e" * 20_000 + b".",
+    "a number of a megabyte": b"\x80\x02\x8b" + struct.pack("<i", 10**6) + b"\x7f" * 10**6 + b".",
+    "digits of a megabyte": b"L" + b"9" * 10**6 + b"L\n.",
+    "operations without end": b"\x80\x02" + b"N0" * 4_000_000 + b".",
+    "larger than any": b"\x80\x02C\x01" + bytes(11_000_000),
+    "nothing on the stack": b"\x80\x02R.",
+    "no mark": b"\x80\x02NNt.",
+    "an unknown operation": b"\x80\x02\xff.",
+    "an unknown memo": b"\x80\x02h\x07.",
+    "itself": b"\x80\x02]q\x00h\x00a.",
+}
+
+READ = """
+import sys
+from pathlib import Path
+import numpy as np
+import gymnasium as gym
+from tightrope.errors import InputError
+from tightrope.policies.vecnormalize import read_statistics
+env = gym.make("Pendulum-v1")
+for path in sorted(Path(sys.argv[1]).glob("*.pkl")):
+    before = set(sys.modules)
+    try:
+        read_statistics(path, env)
+        print(path.stem, "ACCEPTED")
+    except InputError as error:
+        print(path.stem, "LINES", len(str(error).splitlines()))
+    before |= {name for name in sys.modules if name.startswith("encodings.")}
+    if set(sys.modules) - before:
+        print(path.stem, "IMPORTED", set(sys.modules) - before)
+status = Path("/proc/self/status")
+peak = status.read_text().partition("VmHWM:")[2].split()[0] if status.exists() else 0
+print("MEMORY", peak)
+"""
+
+
+def test_no_pickle_executes_imports_or_fills_the_memory(tmp_path):
+    """All in one process, so that the largest of them counts."""
+    marker = tmp_path / "marker"
+    for number, content in enumerate(ATTACKS.values()):
+        armed = content.replace(b"MARKER", str(marker).encode())
+        (tmp_path / f"{number:03}.pkl").write_bytes(armed)
+    environment = {**os.environ, "PYTHONPATH": str(Path(tightrope.__file__).parents[1])}
+    answer = subprocess.run(
+        [sys.executable, "-c", READ, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=True,
+    )
+    *lines, memory = answer.stdout.splitlines()
+    assert lines == [f"{number:03} LINES 1" for number in range(len(ATTACKS))]
+    assert int(memory.split()[1]) < 200_000  # kB
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("name", ["REDUCE", "INST", "OBJ", "NEWOBJ_EX"])
+def test_the_attacks_are_live(name, tmp_path):
+    """Python itself executes them, or tries to."""
+    marker = tmp_path / "marker"
+    content = ATTACKS[name].replace(b"MARKER", str(marker).encode())
+    try:
+        pickle.loads(content)
+    except (TypeError, pickle.UnpicklingError):  # a function is no class
+        assert name == "NEWOBJ_EX"
+    else:
+        assert marker.exists()
+
+
+def test_the_command_refuses_an_attack_in_one_line(tmp_path, capfd, sb3_file):
+    marker, file = tmp_path / "marker", tmp_path / "vecnormalize.pkl"
+    file.write_bytes(pickle.dumps(Bomb(marker)))
+    code, out, lines = run(
+        *(capfd, "certify", sb3_file("PPO", "Five-v0"), "--env", "Five-v0", "--normalize", file)
+    )
+    assert (code, out, len(lines)) == (2, "", 1)
+    assert "expected a VecNormalize" in lines[0]
+    assert not marker.exists()
+
+
+def test_plain_values_of_every_protocol_are_read_as_they_are():
+    value = {"a": [1, -2.5, None, True], "b": ("text é", b"bytes\x00", 2**70), "c": {3: {"d": []}}}
+    for protocol in range(6):
+        found = read_pickle(pickle.dumps(value, protocol=protocol))
+        if protocol < 3:  # bytes are text in Latin 1 there
+            assert isinstance(found["b"][1], Call)
+            found["b"] = (found["b"][0], value["b"][1], found["b"][2])
+        assert found == value
+
+
+def test_classes_and_objects_are_named_and_not_made():
+    assert read_pickle(pickle.dumps(os.path.join)) == Global("posixpath", "join")
+    found = read_pickle(pickle.dumps(Bomb("there")))
+    assert isinstance(found, Call)
+    assert found.arguments == ("there",)
+
+
+@pytest.mark.parametrize("kind", ["<f8", ">f8", "<f4", ">f4", "<i8", "i4", "u1"])
+@pytest.mark.parametrize("protocol", range(6))
+def test_arrays_are_read_in_every_order_and_protocol(kind, protocol):
+    for values in (
+        np.arange(6).astype(kind).reshape(2, 3),
+        np.asfortranarray(np.arange(6).astype(kind).reshape(2, 3)),
+        np.arange(12).astype(kind)[::2],
+        np.zeros((0, 3), kind),
+        np.arange(3).astype(kind)[1],
+    ):
+        found = array(read_pickle(pickle.dumps(values, protocol=protocol)))
+        np.testing.assert_array_equal(found, values)
+        assert found.dtype == values.dtype

@@ -1,0 +1,550 @@
+"""VecNormalize: a policy is not certified without the statistics that it was trained with."""
+
+import copy
+import hashlib
+import json
+import pickle
+import struct
+import zipfile
+
+import custom_environments
+import gymnasium as gym
+import numpy as np
+import pytest
+import stable_baselines3
+import torch
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+
+from tightrope.environments import make_env
+from tightrope.errors import InputError
+from tightrope.policies import Normalizer, as_policy, load_mlp, load_policy, normalization, save_mlp
+from tightrope.policies.vecnormalize import (
+    find_statistics,
+    read_statistics,
+    zip_was_normalized,
+)
+from tightrope.rollouts import collect
+
+DOUBLES, SINGLES = "Doubles-v0", "Five-v0"  # observations of float64, as MuJoCo's, or float32
+SPACE = gym.spaces.Dict(
+    {
+        "velocity": gym.spaces.Box(-9.0, 9.0, (2, 2), np.float64),
+        "contact": gym.spaces.Discrete(3),
+        "angle": gym.spaces.Box(-9.0, 9.0, (1,), np.float32),
+    }
+)
+if DOUBLES not in gym.registry:
+    spaces = {
+        "observation_space": gym.spaces.Box(-np.inf, np.inf, (5,), np.float64),
+        "action_space": custom_environments.STRETCHED,
+    }
+    gym.register(DOUBLES, custom_environments.Shaped, kwargs=spaces)
+    gym.register("Keyed-v0", custom_environments.Shaped, kwargs={"observation_space": SPACE})
+SETTINGS = {
+    "PPO": {"n_steps": 8, "batch_size": 8, "n_epochs": 1},
+    "A2C": {"n_steps": 8},
+    "SAC": {"learning_starts": 4, "buffer_size": 20},
+    "TD3": {"learning_starts": 4, "buffer_size": 20},
+    "DQN": {"learning_starts": 4, "buffer_size": 20},
+}
+
+
+def environment(name):
+    return make_env(name)
+
+
+def train(algorithm, env, policy="MlpPolicy", wrap=True, **keywords):
+    """A model after a few steps, and its environment, behind a VecNormalize or not."""
+    venv = DummyVecEnv([lambda: gym.make(env)])
+    venv = VecNormalize(venv, **keywords) if wrap else venv
+    model = getattr(stable_baselines3, algorithm)(
+        policy,
+        venv,
+        device="cpu",
+        seed=0,
+        policy_kwargs={"net_arch": [8]},
+        **SETTINGS[algorithm],
+    )
+    model.learn(16)
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():  # large enough for actions that differ
+        for parameter in model.policy.parameters():
+            parameter.copy_(0.5 * torch.randn(parameter.shape, generator=generator))
+    return model, venv
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A function that trains and saves (once), each in a folder of its own."""
+    found = {}
+
+    def save(*arguments, **keywords):
+        key = repr((arguments, keywords))
+        if key not in found:
+            path = tmp_path_factory.mktemp("trained") / "model.zip"
+            model, venv = train(*arguments, **keywords)
+            model.save(path)
+            found[key] = path, model, venv
+        return found[key]
+
+    return save
+
+
+# --- what zips show ---------------------------------------------------------------------------
+
+SHOWN = [
+    *[("PPO", SINGLES, True, True), ("PPO", SINGLES, False, False)],
+    *[("A2C", DOUBLES, True, True), ("A2C", DOUBLES, False, False)],
+    *[("SAC", DOUBLES, True, True), ("SAC", DOUBLES, False, False)],
+    *[("SAC", SINGLES, True, None), ("SAC", SINGLES, False, None)],
+    *[("DQN", "FiveKeys-v0", True, None), ("DQN", "FiveKeys-v0", False, None)],
+]
+
+
+@pytest.mark.parametrize(("algorithm", "env", "wrap", "shown"), SHOWN)
+def test_a_zip_shows_its_vecnormalize_except_off_policy_with_float32(
+    algorithm, env, wrap, shown, saved
+):
+    path, _, _ = saved(algorithm, env, wrap=wrap)
+    with zipfile.ZipFile(path) as archive:
+        assert zip_was_normalized(json.loads(archive.read("data"))) is shown
+
+
+@pytest.mark.parametrize(("algorithm", "env", "wrap", "shown"), SHOWN)
+def test_a_policy_without_its_statistics_is_refused_where_its_zip_shows_them(
+    algorithm, env, wrap, shown, saved
+):
+    path, _, _ = saved(algorithm, env, wrap=wrap)
+    for trust in (False, True):
+        if not shown:
+            policy = load_policy(path, environment(env), trust=trust)
+            assert normalization(policy) == "none"
+            continue
+        with pytest.raises(InputError, match=r"VecNormalize.*`normalize`.*`normalize=False`") as no:
+            load_policy(path, environment(env), trust=trust)
+        assert "\n" not in str(no.value)
+        assert "model.zip" in str(no.value)
+
+
+@pytest.mark.parametrize("algorithm", ["PPO", "SAC"])
+def test_a_vecnormalize_of_rewards_only_is_no_normalisation_where_the_zip_shows_it(
+    algorithm, saved
+):
+    path, _, _ = saved(algorithm, DOUBLES, norm_obs=False)
+    assert normalization(load_policy(path, environment(DOUBLES))) == "none"
+
+
+@pytest.mark.parametrize("damage", ["!", "", "bm8gcGlja2xl", 7, None])
+def test_damaged_pickles_show_nothing_and_are_not_executed(damage, saved):
+    path, _, _ = saved("SAC", DOUBLES)
+    with zipfile.ZipFile(path) as archive:
+        data = json.loads(archive.read("data"))
+    data["_last_obs"][":serialized:"] = damage
+    assert zip_was_normalized(data) is None
+    data["_last_obs"] = damage
+    assert zip_was_normalized(data) is None
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["vecnormalize.pkl", "vec_normalize.pkl", "model/vecnormalize.pkl", "model.pkl"],
+)
+def test_statistics_in_their_usual_place_are_named_and_settle_what_a_zip_leaves_open(
+    place, saved, tmp_path
+):
+    source, _, venv = saved("SAC", SINGLES)
+    path, file = tmp_path / "model.zip", tmp_path / place
+    path.write_bytes(source.read_bytes())
+    load_policy(path, environment(SINGLES))
+    file.parent.mkdir(exist_ok=True)
+    venv.save(file)
+    if place == "model.pkl":
+        file = file.rename(tmp_path / "model_vecnormalize_16_steps.pkl")
+        path = path.rename(tmp_path / "model_16_steps.zip")
+    assert find_statistics(path) == file
+    with pytest.raises(InputError, match=f"{file.name}' may be it"):
+        load_policy(path, environment(SINGLES))
+
+
+@pytest.mark.parametrize(("env", "other"), [(SINGLES, True), (SINGLES, False), (DOUBLES, False)])
+def test_statistics_of_another_policy_nearby_do_not_matter(env, other, saved, tmp_path):
+    """Of the same shape or not: they do not explain the last observation of an off-policy zip."""
+    algorithm = "DQN" if other else "SAC"
+    name = "FiveKeys-v0" if other else env
+    path = tmp_path / "model.zip"
+    path.write_bytes(saved(algorithm, name, wrap=False)[0].read_bytes())
+    _, _, venv = saved("PPO", env)
+    far = copy.deepcopy(venv.obs_rms)
+    held, venv.obs_rms = venv.obs_rms, far
+    far.mean, far.var = far.mean + 3, far.var * 0.01
+    venv.save(tmp_path / "vecnormalize.pkl")
+    venv.obs_rms = held
+    assert normalization(load_policy(path, environment(name))) == "none"
+
+
+def test_statistics_of_other_observations_nearby_do_not_matter(saved, tmp_path):
+    path = tmp_path / "model.zip"
+    path.write_bytes(saved("DQN", "FiveKeys-v0", wrap=False)[0].read_bytes())
+    venv = VecNormalize(DummyVecEnv([lambda: gym.make("Pendulum-v1")]))
+    venv.save(tmp_path / "vecnormalize.pkl")
+    assert normalization(load_policy(path, environment("FiveKeys-v0"))) == "none"
+
+
+def test_where_nothing_tells_whose_statistics_they_are_the_user_is_asked(saved, tmp_path):
+    source, _, venv = saved("SAC", SINGLES)
+    venv.save(tmp_path / "vecnormalize.pkl")
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile(tmp_path / "model.zip", "w") as new:
+        data = json.loads(old.read("data"))
+        data |= {"_last_obs": None, "_last_original_obs": None}
+        new.writestr("data", json.dumps(data))
+        new.writestr("policy.pth", old.read("policy.pth"))
+    with pytest.raises(InputError, match="does not say whether it was trained with it"):
+        load_policy(tmp_path / "model.zip", environment(SINGLES))
+
+
+# --- what is done with them -------------------------------------------------------------------
+
+
+@pytest.fixture
+def given(saved, tmp_path):
+    """A normalised policy, its model, the wrapper, and the wrapper's pickle."""
+    path, model, venv = saved("PPO", SINGLES)
+    venv.save(tmp_path / "statistics.pkl")
+    return path, model, venv, tmp_path / "statistics.pkl"
+
+
+OBSERVATIONS = np.random.default_rng(0).normal(0, 2, (64, 5)).astype(np.float32)
+NO_NOISE = np.zeros((64, 0), np.float32)
+
+
+def test_names_and_records_say_what_a_policy_is_normalised_by(given):
+    path, _, _, statistics = given
+    found = load_policy(path, environment(SINGLES), normalize=statistics)
+    assert found.name == "model.zip (PPO), normalised by statistics.pkl"
+    assert normalization(found) == "statistics.pkl"
+    without = load_policy(path, environment(SINGLES), normalize=False)
+    assert without.name == "model.zip (PPO), not normalised"
+    assert normalization(without) == "none"
+    assert without.digest == hashlib.sha256(path.read_bytes()).hexdigest() != found.digest
+
+
+@pytest.mark.parametrize("form", [str, lambda path: path], ids=["text", "path"])
+def test_a_collection_takes_the_same_and_records_it(form, given):
+    path, _, _, statistics = given
+    found = collect(path, SINGLES, 1, workers=1, normalize=form(statistics)).subject["policy"]
+    assert found["normalization"] == "statistics.pkl"
+    without = collect(path, SINGLES, 1, workers=1, normalize=False).subject["policy"]
+    assert without["normalization"] == "none"
+    with pytest.raises(InputError, match="VecNormalize"):
+        collect(path, SINGLES, 1, workers=1)
+
+
+def test_without_statistics_on_purpose_the_policy_is_that_of_raw_observations(given):
+    path, model, venv, _ = given
+    policy = load_policy(path, environment(SINGLES), normalize=False)
+    raw, _ = model.predict(OBSERVATIONS, deterministic=True)
+    scaled, _ = model.predict(venv.normalize_obs(OBSERVATIONS), deterministic=True)
+    np.testing.assert_allclose(policy.act(OBSERVATIONS, NO_NOISE), raw, atol=1e-5, rtol=0)
+    assert np.abs(raw - scaled).max() > 0.05
+
+
+def test_a_model_in_memory_that_lost_its_statistics_is_refused(saved):
+    """As after `PPO.load(path)`: the statistics are in another file."""
+    for algorithm in ("PPO", "SAC"):
+        path, _, venv = saved(algorithm, DOUBLES)
+        model = getattr(stable_baselines3, algorithm).load(path, device="cpu")
+        with pytest.raises(InputError, match=r"VecNormalize.*set_env.*`normalize=False`"):
+            load_policy(model, environment(DOUBLES))
+        assert normalization(load_policy(model, environment(DOUBLES), normalize=False)) == "none"
+        model.set_env(venv)
+        assert normalization(as_policy(model)) == f"the VecNormalize of {algorithm}"
+        assert normalization(as_policy(model, normalize=False)) == "none"
+    plain, _, _ = saved("PPO", DOUBLES, wrap=False)
+    as_policy(stable_baselines3.PPO.load(plain, device="cpu"))
+
+
+# --- the files --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("algorithm", ["PPO", "SAC"])
+@pytest.mark.parametrize("form", [*range(6), "npz"])
+def test_actions_are_those_of_sb3_on_normalised_observations(
+    form, algorithm, tmp_path, sb3_model, sb3_file
+):
+    """Pickles of every protocol are read without `trust`."""
+    rng = np.random.default_rng(4)
+    wrapper = VecNormalize(DummyVecEnv([lambda: environment(SINGLES)]), clip_obs=1.5, epsilon=0.01)
+    wrapper.obs_rms.mean, wrapper.obs_rms.var = rng.normal(0, 2, 5), rng.uniform(0.2, 4, 5)
+    file = tmp_path / ("statistics.npz" if form == "npz" else "statistics.pkl")
+    if form == "npz":
+        numbers = {"mean": wrapper.obs_rms.mean, "var": wrapper.obs_rms.var}
+        np.savez(file, **numbers, epsilon=0.01, clip=1.5)
+    else:
+        file.write_bytes(pickle.dumps(wrapper, protocol=form))
+    normalised = wrapper.normalize_obs(OBSERVATIONS)
+    assert (np.abs(normalised) == 1.5).any()  # the clipping takes part
+    expected, _ = sb3_model(algorithm, SINGLES).predict(normalised, deterministic=True)
+    path, env = sb3_file(algorithm, SINGLES), environment(SINGLES)
+    policy = load_policy(path, env, normalize=file)
+    np.testing.assert_allclose(policy.act(OBSERVATIONS, NO_NOISE), expected, atol=1e-5, rtol=0)
+    plain = load_policy(path, env)
+    assert np.abs(plain.act(OBSERVATIONS, NO_NOISE) - expected).max() > 0.1
+    assert plain.digest == hashlib.sha256(path.read_bytes()).hexdigest() != policy.digest
+
+
+def array(values, version="numpy.core.multiarray"):
+    """Opcodes of protocol 2 for an array of float64, as NumPy before 2.0 wrote it."""
+    content = np.asarray(values, "<f8").tobytes().decode("latin-1").encode("utf-8")
+    text = b"X" + struct.pack("<I", len(content)) + content
+    return (
+        b"c%s\n_reconstruct\n(cnumpy\nndarray\n(K\x00tX\x01\x00\x00\x00btR" % version.encode()
+        + b"(K\x01(K%ctcnumpy\ndtype\n(X\x02\x00\x00\x00f8I0\nI1\ntR" % len(values)
+        + b"(K\x03X\x01\x00\x00\x00<NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb\x89"
+        + b"c_codecs\nencode\n("
+        + text
+        + b"X\x06\x00\x00\x00latin1tRtb"
+    )
+
+
+def by_hand(mean, variance, **changes):
+    """A VecNormalize of 2020 in a Python without gym: its spaces and generators are elsewhere."""
+    word = lambda text: b"X" + struct.pack("<I", len(text)) + text.encode()  # noqa: E731
+    running = (
+        b"cstable_baselines3.common.running_mean_std\nRunningMeanStd\n)\x81}("
+        + word("mean")
+        + array(mean)
+        + word("var")
+        + array(variance)
+        + word("count")
+        + b"G@Y\x00\x00\x00\x00\x00\x00ub"
+    )
+    attributes = {
+        "obs_rms": running,
+        "clip_obs": b"G@$\x00\x00\x00\x00\x00\x00",
+        "epsilon": b"G>Ey\x8e\xe2\x30\x8c\x3a",
+        "norm_obs": b"\x88",
+        "observation_space": b"cgym.spaces.box\nBox\n)\x81}b",
+        "np_random": b"cgym.utils.seeding\nRandomNumberGenerator\n(K\x07tR",
+    }
+    attributes |= changes
+    state = b"".join(word(name) + value for name, value in attributes.items() if value)
+    return (
+        b"\x80\x02cstable_baselines3.common.vec_env.vec_normalize\nVecNormalize\n)\x81}("
+        + state
+        + b"ub."
+    )
+
+
+def test_a_pickle_of_another_age_is_read_without_its_modules(tmp_path):
+    (tmp_path / "old.pkl").write_bytes(by_hand([1, 2, 3, 4, 5], [4, 4, 4, 4, 9]))
+    found = read_statistics(tmp_path / "old.pkl", environment(SINGLES))
+    np.testing.assert_array_equal(found.mean, [1, 2, 3, 4, 5])
+    np.testing.assert_allclose(found.scale, [2, 2, 2, 2, 3], rtol=1e-8)
+    assert found.clip == 10.0
+    (tmp_path / "off.pkl").write_bytes(by_hand([1], [1], norm_obs=b"\x89"))
+    assert read_statistics(tmp_path / "off.pkl", environment(SINGLES)) is None
+
+
+def test_normalisation_is_exact_where_the_mean_is_large_and_the_spread_small(
+    tmp_path, sb3_model, sb3_file
+):
+    """SB3 subtracts in float64; a mean rounded to float32 moves the observation."""
+    wrapper = VecNormalize(DummyVecEnv([lambda: environment("FiveWide-v0")]))
+    wrapper.obs_rms.mean, wrapper.obs_rms.var = np.full(5, 1000.1), np.full(5, 1e-6)
+    np.savez(tmp_path / "far.npz", mean=wrapper.obs_rms.mean, var=wrapper.obs_rms.var)
+    observations = np.full((64, 5), 1000.1, np.float32)
+    model, path = sb3_model("PPO", "FiveWide-v0"), sb3_file("PPO", "FiveWide-v0")
+    expected, _ = model.predict(wrapper.normalize_obs(observations), deterministic=True)
+    policy = load_policy(path, environment("FiveWide-v0"), normalize=tmp_path / "far.npz")
+    np.testing.assert_allclose(policy.act(observations, NO_NOISE), expected, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("norm_obs", [True, False])
+def test_a_model_in_memory_keeps_the_normalisation_it_was_trained_behind(norm_obs):
+    wrapper = VecNormalize(
+        DummyVecEnv([lambda: environment("FiveWide-v0")]), clip_obs=1.5, norm_obs=norm_obs
+    )
+    model = stable_baselines3.PPO("MlpPolicy", wrapper, device="cpu", seed=0)
+    if norm_obs:
+        wrapper.obs_rms.mean, wrapper.obs_rms.var = np.full(5, 3.0), np.full(5, 4.0)
+    expected, _ = model.predict(wrapper.normalize_obs(OBSERVATIONS), deterministic=True)
+    actions = as_policy(model).act(OBSERVATIONS, NO_NOISE)
+    np.testing.assert_allclose(actions, expected, atol=1e-5, rtol=0)
+    assert normalization(as_policy(model)) == ("the VecNormalize of PPO" if norm_obs else "none")
+
+
+WRONG = {
+    "empty": b"",
+    "text": b"not a file of numbers",
+    "no VecNormalize": pickle.dumps({"obs_rms": 1}),
+    "another object": pickle.dumps(np.zeros(5)),
+    "other observations": by_hand([1, 2], [1, 1]),
+    "fewer variances": by_hand([1, 2, 3, 4, 5], [1, 1]),
+    "negative variances": by_hand([1, 2, 3, 4, 5], [1, 1, 1, 1, -1]),
+    "NaN": by_hand([1, 2, 3, 4, np.nan], [1, 1, 1, 1, 1]),
+    "no statistics": by_hand([1, 2, 3, 4, 5], [1, 1, 1, 1, 1], obs_rms=None),
+    "statistics of another kind": by_hand([1] * 5, [1] * 5, obs_rms=b"K\x01"),
+    "a limit that is none": by_hand([1] * 5, [1] * 5, clip_obs=b"X\x01\x00\x00\x00a"),
+    "npz: text": b"PK",
+    "npz: no variance": {"mean": np.zeros(5)},
+    "npz: another width": {"mean": np.zeros(4), "var": np.ones(4)},
+    "npz: NaN": {"mean": np.full(5, np.nan), "var": np.ones(5)},
+    "npz: objects": {"mean": np.zeros(5, object), "var": np.ones(5)},
+}
+
+
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # numpy's, of a bad .npz
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("name", WRONG)
+def test_statistics_that_are_none_are_one_line(name, tmp_path):
+    content, file = WRONG[name], tmp_path / f"wrong.{'npz' if 'npz' in name else 'pkl'}"
+    if isinstance(content, dict):
+        np.savez(file, **content)
+    else:
+        file.write_bytes(content)
+    with pytest.raises(InputError, match=r"wrong\.(npz|pkl)") as refusal:
+        read_statistics(file, environment(SINGLES))
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_truncated_pickle_is_one_line(given, tmp_path):
+    content = given[3].read_bytes()
+    for kept in (10, 100, len(content) // 2, len(content) - 1):
+        (tmp_path / "short.pkl").write_bytes(content[:kept])
+        with pytest.raises(InputError, match=r"short\.pkl"):
+            read_statistics(tmp_path / "short.pkl", environment(SINGLES))
+
+
+def test_statistics_are_not_silently_left_out_for_objects_nor_guessed_at(given, tmp_path):
+    with pytest.raises(InputError, match="`normalize`"):
+        load_policy(custom_environments.still, environment("Counting-v0"), normalize=given[3])
+    with pytest.raises(InputError, match="found True"):
+        load_policy(given[0], environment(SINGLES), normalize=True)
+
+
+def test_no_normalisation_may_be_said_of_every_policy(tmp_path, small_policy):
+    save_mlp(small_policy(5, 2), tmp_path / "p.safetensors", environment="FiveWide-v0")
+    for source in (tmp_path / "p.safetensors", small_policy(5, 2)):
+        assert normalization(load_policy(source, environment(SINGLES), normalize=False)) == "none"
+
+
+# --- Dict observations ------------------------------------------------------------------------
+
+
+def dict_statistics(venv, rng):
+    for running in venv.obs_rms.values():
+        running.mean = rng.normal(0, 2, running.mean.shape)
+        running.var = rng.uniform(0.2, 2, running.var.shape)
+
+
+def samples(space, rows=64):
+    space.seed(0)
+    found = [space.sample() for _ in range(rows)]
+    batch = {key: np.stack([sample[key] for sample in found]) for key in space}
+    flat = np.stack([gym.spaces.flatten(space, sample) for sample in found])
+    return batch, flat.astype(np.float32)
+
+
+@pytest.mark.parametrize("keys", [["velocity", "angle"], ["velocity"], ["angle"]], ids=str)
+@pytest.mark.parametrize("suffix", [".pkl", ".npz"])
+def test_statistics_of_dictionaries_are_those_of_sb3_key_by_key(keys, suffix, saved, tmp_path):
+    """Other keys, here a one-hot one among them, are neither shifted, scaled nor clipped."""
+    path, model, venv = saved(
+        "PPO", "Keyed-v0", "MultiInputPolicy", norm_obs_keys=keys, clip_obs=1.5, epsilon=0.01
+    )
+    dict_statistics(venv, np.random.default_rng(4))
+    file = tmp_path / f"statistics{suffix}"
+    if suffix == ".pkl":
+        venv.save(file)
+    else:
+        arrays = {f"{key}.mean": venv.obs_rms[key].mean for key in keys}
+        arrays |= {f"{key}.var": venv.obs_rms[key].var for key in keys}
+        np.savez(file, **arrays, epsilon=0.01, clip=1.5)
+    batch, flat = samples(SPACE)
+    scaled = venv.normalize_obs(batch)
+    assert np.abs(scaled[keys[0]]).max() == 1.5
+    expected, _ = model.predict(scaled, deterministic=True)
+    env = environment("Keyed-v0")
+    with pytest.raises(InputError, match="VecNormalize"):
+        load_policy(path, env)
+    policy = load_policy(path, env, normalize=file)
+    np.testing.assert_allclose(policy.act(flat, NO_NOISE), expected, atol=1e-5, rtol=0)
+    plain = load_policy(path, env, normalize=False)
+    assert np.abs(plain.act(flat, NO_NOISE) - expected).max() > 0.05
+    save_mlp(policy, tmp_path / "policy.safetensors", environment="Keyed-v0")
+    again = load_mlp(tmp_path / "policy.safetensors")
+    np.testing.assert_array_equal(again.act(flat, NO_NOISE), policy.act(flat, NO_NOISE))
+    assert normalization(again) == "policy.safetensors"
+
+
+def test_a_normaliser_of_keys_is_the_normalised_dictionary_flattened(tmp_path):
+    """The oracle: normalise first, flatten then."""
+    rng = np.random.default_rng(7)
+    venv = VecNormalize(
+        DummyVecEnv([lambda: gym.make("Keyed-v0")]), norm_obs_keys=["velocity"], clip_obs=1.0
+    )
+    dict_statistics(venv, rng)
+    batch, flat = samples(SPACE)
+    scaled = venv.normalize_obs(batch)
+    expected = [
+        gym.spaces.flatten(SPACE, {key: values[row] for key, values in scaled.items()})
+        for row in range(64)
+    ]
+    from tightrope.policies.vecnormalize import statistics_of
+
+    found = statistics_of(venv, "here")(flat)
+    np.testing.assert_allclose(found, np.stack(expected), atol=1e-6, rtol=0)
+    assert np.abs(flat[:, 0]).max() > 1.0  # the angle, which is not clipped
+    np.testing.assert_array_equal(found[:, 0], flat[:, 0])
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        {"speed.mean": np.zeros(4), "speed.var": np.ones(4)},
+        {"velocity.mean": np.zeros(3), "velocity.var": np.ones(3)},
+        {"velocity.mean": np.zeros(4), "velocity.var": np.ones(3)},
+        {"velocity.mean": np.zeros(4)},
+        {"epsilon": 0.1},
+        {"mean": np.zeros(5), "var": np.ones(5)},
+        {"mean": np.zeros(8), "var": np.ones(8), "clip": np.nan},
+        {"mean": np.zeros(8), "var": np.ones(5)},
+    ],
+    ids=lambda arrays: ", ".join(arrays),
+)
+def test_statistics_of_other_keys_or_widths_are_one_line(arrays, saved, tmp_path):
+    path, _, _ = saved("PPO", "Keyed-v0", "MultiInputPolicy", norm_obs_keys=["angle"])
+    np.savez(tmp_path / "other.npz", **arrays)
+    with pytest.raises(InputError, match=r"other\.npz") as refusal:
+        load_policy(path, environment("Keyed-v0"), normalize=tmp_path / "other.npz")
+    assert "\n" not in str(refusal.value)
+
+
+def test_flat_statistics_serve_dictionaries_as_well(saved, tmp_path):
+    path, _, _ = saved("PPO", "Keyed-v0", "MultiInputPolicy", norm_obs_keys=["angle"])
+    np.savez(tmp_path / "flat.npz", mean=np.arange(8.0), var=np.ones(8))
+    policy = load_policy(path, environment("Keyed-v0"), normalize=tmp_path / "flat.npz")
+    np.testing.assert_array_equal(policy.normalizer.mean, np.arange(8.0))
+
+
+def test_statistics_of_a_grid_are_flattened_with_it(saved, tmp_path):
+    path, model, venv = saved("PPO", "Grid-v0")
+    venv.save(tmp_path / "grid.pkl")
+    grids = np.random.default_rng(0).uniform(-1, 1, (64, 2, 3)).astype(np.float32)
+    expected, _ = model.predict(venv.normalize_obs(grids), deterministic=True)
+    file = tmp_path / "grid.pkl"
+    policy = load_policy(path, environment("Grid-v0"), normalize=file)
+    flat = grids.reshape(64, 6)
+    np.testing.assert_allclose(policy.act(flat, NO_NOISE), expected, atol=1e-5, rtol=0)
+
+
+def test_a_normaliser_with_one_limit_is_stored_as_ever(tmp_path, small_policy):
+    import dataclasses
+
+    from safetensors.numpy import load_file
+
+    normalizer = Normalizer(np.zeros(5), np.ones(5), 0.75)
+    policy = dataclasses.replace(small_policy(5, 2), normalizer=normalizer)
+    save_mlp(policy, tmp_path / "p.safetensors", environment="FiveWide-v0")
+    assert load_file(tmp_path / "p.safetensors")["normalizer.clip"].tolist() == [0.75]
+    assert load_mlp(tmp_path / "p.safetensors").normalizer.clip == 0.75

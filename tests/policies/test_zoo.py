@@ -1,0 +1,270 @@
+"""Run folders of rl-baselines3-zoo, in both layouts, with YAML as PyYAML writes it."""
+
+from collections import OrderedDict
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import sb3_contrib.common.wrappers
+import stable_baselines3
+import yaml
+from command import run
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+
+from tightrope.environments import EnvInfo
+from tightrope.errors import InputError
+from tightrope.policies import find_run, load_policy, normalization, run_environment
+from tightrope.policies.time_feature import TimeFeature
+from tightrope.policies.yaml_data import read_yaml
+from tightrope.rollouts import collect, is_recording, policy_source
+
+WRAPPER = "sb3_contrib.common.wrappers.TimeFeatureWrapper"
+
+
+@pytest.fixture(scope="module")
+def models():
+    """Of Pendulum-v1, without and with the time as a feature, behind a VecNormalize."""
+
+    def build(wrap):
+        venv = VecNormalize(DummyVecEnv([lambda: wrap(gym.make("Pendulum-v1"))]))
+        model = stable_baselines3.PPO(
+            *("MlpPolicy", venv), n_steps=8, batch_size=8, n_epochs=1, device="cpu", seed=0
+        )
+        return model.learn(16), venv
+
+    return {"": build(lambda env: env), WRAPPER: build(TimeFeature)}
+
+
+@pytest.fixture
+def zoo(tmp_path, models):
+    """A function that writes a run folder."""
+
+    def write(published=False, normalize=True, arguments=None, **config):
+        model, venv = models[WRAPPER if "env_wrapper" in config else ""]
+        folder = tmp_path / ("ppo-Pendulum-v1" if published else "logs/ppo/Pendulum-v1_1")
+        place = folder if published else folder / "Pendulum-v1"
+        place.mkdir(parents=True)
+        model.save(folder / ("ppo-Pendulum-v1.zip" if published else "Pendulum-v1.zip"))
+        if normalize:
+            venv.save(place / ("vec_normalize.pkl" if published else "vecnormalize.pkl"))
+        given = {"algo": "ppo", "env": "Pendulum-v1", "env_kwargs": None, "gym_packages": []}
+        given = OrderedDict(given | {"seed": 2**31, "uuid": False} | (arguments or {}))
+        config = OrderedDict(normalize=normalize, policy="MlpPolicy", n_envs=1, **config)
+        (place / "args.yml").write_text(yaml.dump(given))
+        (place / "config.yml").write_text(yaml.dump(config))
+        return folder
+
+    return write
+
+
+# --- YAML -------------------------------------------------------------------------------------
+
+LONG = "dict(log_std_init=-2, net_arch=[dict(pi=[256, 256], vf=[256, 256])], activation_fn=nn.ReLU)"
+TUPLE = (1, 2)
+DOCUMENTS = [
+    *[{}, [], None, "a text", 3, -2.5, True, [[[1], []], {"a": {"b": [None]}}]],
+    OrderedDict(a=1, b=[1, [2, {"c": []}]], c=OrderedDict(d="1", e=None), f={}, g=""),
+    OrderedDict(q="it's: a 'test' #x", colon="a: b", dash="- a", star="*x", yes="yes", e="1e3"),
+    {"policy_kwargs": LONG, "list": [LONG, {"k": LONG}], "unicode": "é → \t"},
+    {"env_wrapper": [WRAPPER, {"x.y.HistoryWrapper": {"horizon": 2}}, {"z.Empty": {}}]},
+    {"normalize": "{'norm_obs': True, 'norm_reward': False}", "tuple": (1, 2.0, "x")},
+    {"shared": TUPLE, "again": [TUPLE, [TUPLE]], "big": 3405556843, "small": 7.3e-05},
+]
+
+
+def plain(value):
+    if isinstance(value, dict):
+        return {key: plain(each) for key, each in value.items()}
+    return [plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda value: str(value)[:30])
+@pytest.mark.parametrize("flow", [False, None], ids=["block", "leaves in flow"])
+def test_what_pyyaml_writes_is_read_as_plain_data(document, flow):
+    """`flow=None` was its default until 5.1."""
+    assert read_yaml(yaml.dump(document, default_flow_style=flow)) == plain(document)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "!!python/object/apply:os.mkdir [marker]",
+        "!!python/object/apply:os.mkdir\n- marker",
+        "a: !!python/object/new:os.mkdir\n  args: [marker]",
+        "- !!python/name:os.mkdir ''\n- !!python/module:os ''",
+    ],
+)
+def test_nothing_that_a_document_names_is_made(text, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    read_yaml(text)
+    assert not (tmp_path / "marker").exists()
+    if "object" in text:
+        yaml.unsafe_load(text)
+        assert (tmp_path / "marker").exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *["[1, 2", "{a: ", "a: [b]]", "- a\n b: c\nd", "a: b\n\tc: d\n- e"],
+        *["- " * 40_000, "[" * 40_000, "&a " * 20_000 + "x", "x" * 200_000, "[&a [*a], *a]"],
+        "".join(f"{' ' * n}a:\n" for n in range(300)) + "b",
+    ],
+    ids=lambda text: text[:12],
+)
+def test_a_damaged_document_is_a_value_error(text):
+    with pytest.raises(ValueError, match=r"YAML|document"):
+        read_yaml(text)
+
+
+# --- folders ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("published", [False, True])
+@pytest.mark.parametrize(
+    "normalize",
+    [True, "{'norm_obs': True, 'norm_reward': False}", {"norm_obs": True}],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_folder_gives_policy_statistics_and_environment(published, normalize, zoo, models):
+    folder = zoo(published, normalize)
+    model, venv = models[""]
+    if published:
+        (folder / "train_eval_metrics.zip").write_bytes(b"PK")
+        (folder / "env_kwargs.yml").write_text("render_mode: rgb_array\n")
+    assert not is_recording(folder)
+    source = policy_source(folder)
+    assert source.environment == EnvInfo.of("Pendulum-v1")
+    policy = load_policy(source.policy, source.environment.make())
+    rows = np.random.default_rng(0).normal(0, 1, (64, 3)).astype(np.float32)
+    expected, _ = model.predict(venv.normalize_obs(rows), deterministic=True)
+    found = policy.act(rows, np.zeros((64, 0), np.float32))
+    np.testing.assert_allclose(found, expected, atol=1e-5, rtol=0)
+    assert normalization(policy) == ("vec_normalize.pkl" if published else "vecnormalize.pkl")
+    raw = load_policy(folder, source.environment.make(), normalize=False)
+    assert normalization(raw) == "none"
+
+
+def test_another_zip_of_the_folder_is_taken_on_request(zoo):
+    folder = zoo()
+    best = (folder / "Pendulum-v1.zip").read_bytes()
+    (folder / "best_model.zip").write_bytes(best)
+    (folder / "rl_model_16_steps.zip").write_bytes(best)
+    assert find_run(folder).policy.name == "Pendulum-v1.zip"
+    for name in ("best_model.zip", "rl_model_16_steps.zip"):
+        source = policy_source(folder / name)
+        assert source.environment.id == "Pendulum-v1"
+        policy = load_policy(source.policy, source.environment.make())
+        assert policy.name == f"{name} (PPO), normalised by vecnormalize.pkl"
+    (folder / "Pendulum-v1.zip").unlink()
+    with pytest.raises(InputError, match=r"best_model\.zip, rl_model_16_steps\.zip: give one"):
+        find_run(folder)
+
+
+def test_a_zip_that_belongs_to_no_run_is_a_zip(zoo, tmp_path):
+    folder = zoo()
+    (tmp_path / "alone").mkdir()
+    (folder / "Pendulum-v1.zip").rename(tmp_path / "alone" / "model.zip")
+    assert find_run(tmp_path / "alone" / "model.zip") is None
+    assert find_run(tmp_path / "alone") is None
+
+
+def test_arguments_of_the_environment_are_its_own(zoo):
+    folder = zoo(arguments={"env_kwargs": {"g": 9.81, "render_mode": "human"}})
+    env = policy_source(folder).environment.make()
+    assert env.unwrapped.g == 9.81
+    assert env.unwrapped.render_mode is None
+
+
+@pytest.mark.parametrize(
+    "wrapper",
+    [WRAPPER, f"gym.wrappers.FlattenObservation {WRAPPER}".split(), [{WRAPPER: {"max_steps": 9}}]],
+    ids=str,
+)
+def test_the_time_feature_is_known(wrapper, zoo):
+    source = policy_source(zoo(env_wrapper=wrapper))
+    env = source.environment.make()
+    assert env.observation_space.shape == (4,)
+    episodes = collect(source.policy, source.environment, 1, seed=0, workers=1)
+    np.testing.assert_allclose(episodes.observations[:, 3], 1 - np.arange(200) / 200, rtol=1e-6)
+
+
+class Goals(gym.Env):
+    """Observations are dictionaries, as in robotics."""
+
+    action_space = gym.spaces.Discrete(2)
+
+    def __init__(self):
+        box = gym.spaces.Box(-9, 9, (2,), np.float32)
+        self.observation_space = gym.spaces.Dict({"observation": box, "desired_goal": box})
+
+    def reset(self, **keywords):
+        return {"observation": np.float32([1, 2]), "desired_goal": np.float32([3, 4])}, {}
+
+    def step(self, action):
+        return self.reset()[0], 0.0, False, False, {}
+
+
+@pytest.mark.parametrize("make", [lambda: gym.make("Pendulum-v1"), Goals], ids=["Box", "Dict"])
+@pytest.mark.parametrize("keywords", [{}, {"test_mode": True}, {"max_steps": 50}], ids=str)
+def test_the_time_feature_is_that_of_sb3_contrib(make, keywords):
+    ours = TimeFeature(make(), **keywords)
+    theirs = sb3_contrib.common.wrappers.TimeFeatureWrapper(make(), **keywords)
+    assert ours.observation_space == theirs.observation_space
+    found, expected = ours.reset(seed=0)[0], theirs.reset(seed=0)[0]
+    for _ in range(5):
+        np.testing.assert_equal(found, expected)
+        action = ours.action_space.sample()
+        found, expected = ours.step(action)[0], theirs.step(action)[0]
+
+
+REFUSED = {
+    "an unknown wrapper": (
+        {"env_wrapper": [{"rl_zoo3.wrappers.HistoryWrapper": {"horizon": 2}}]},
+        r"'rl_zoo3\.wrappers\.HistoryWrapper'.*`env` as file\.py:function.*HistoryWrapper\(",
+    ),
+    "a wrapper of several": ({"vec_env_wrapper": "a.VecFrameStack"}, "'a.VecFrameStack'"),
+    "stacked frames": ({"frame_stack": 4}, "one of 4 stacked frames.*file.py:function"),
+    "an environment that is gone": ({"arguments": {"env": "Pendulum-v0"}}, "Pendulum-v1"),
+    "a module": ({"arguments": {"env": "os:Pendulum-v1"}}, "a module to import"),
+    "a file": ({"arguments": {"env": "evil.py:make"}}, "a module to import"),
+    "an argument that may name a file": (
+        {"arguments": {"env_kwargs": {"xml_file": "/etc/passwd"}}},
+        "`env` and `env_kwargs`",
+    ),
+    "an unknown environment": ({"arguments": {"env": "AntBulletEnv-v0"}}, "'AntBulletEnv-v0'"),
+    "arguments of no names": ({"arguments": {"env_kwargs": [1]}}, "arguments by name"),
+}
+
+
+@pytest.mark.parametrize(("changes", "words"), REFUSED.values(), ids=REFUSED)
+def test_what_only_the_user_can_give_is_said_in_one_line(changes, words, zoo, capfd):
+    changes = dict(changes)
+    wrapper = changes.pop("env_wrapper", None)
+    folder = zoo(**changes)
+    if wrapper:
+        config = {"normalize": True, "env_wrapper": wrapper}
+        (folder / "Pendulum-v1" / "config.yml").write_text(yaml.dump(config))
+    with pytest.raises(InputError, match=words):
+        policy_source(folder)
+    code, out, lines = run(capfd, "certify", folder)
+    assert (code, out, len(lines)) == (2, "", 1)
+    if "env_kwargs" not in str(changes):
+        assert policy_source(folder, "Pendulum-v1").environment == EnvInfo.of("Pendulum-v1")
+
+
+def test_statistics_that_are_gone_are_asked_for(zoo):
+    folder = zoo()
+    (folder / "Pendulum-v1" / "vecnormalize.pkl").unlink()
+    env = run_environment(find_run(folder)).make()
+    with pytest.raises(InputError, match=r"vecnormalize\.pkl.*`normalize`"):
+        load_policy(folder, env)
+
+
+@pytest.mark.parametrize("content", ["[1, 2", "- a", "\x00", "!!python/object/apply:os.mkdir [x]"])
+def test_damaged_files_of_a_run_are_one_line(content, zoo):
+    folder = zoo()
+    (folder / "Pendulum-v1" / "args.yml").write_text(content)
+    with pytest.raises(InputError, match="args") as refusal:
+        policy_source(folder)
+    assert "\n" not in str(refusal.value)
