@@ -69,7 +69,7 @@ def test_every_kind_of_certificate_comes_back_from_its_text(name, certificates):
     jsonschema.Draft202012Validator(schema()).validate(document)
     record = read_record(as_text(document), "here")
     assert to_document(record) == document == json.loads(as_text(document))
-    parts = {n: getattr(made, n) for n in ("predictor", "posteriors", "rollouts")}
+    parts = {n: getattr(made, n) for n in ("fitted", "posteriors", "rollouts")}
     back = Certificate(**record_fields(record), **parts)
     assert back == made
     assert str(back) == str(made)
@@ -200,7 +200,7 @@ def test_a_missing_additional_or_wrong_entry_is_refused_wherever_it_is(document)
 @pytest.mark.parametrize(
     "change",
     [
-        {"bound": 1.5}, {"bound": -0.1}, {"bound": None}, {"bound": True}, {"confidence": 1.01},
+        {"bound": 1.5}, {"bound": -0.1}, {"bound": True}, {"confidence": 1.01},
         {"train_error": -1e-9}, {"clipped_share": 2}, {"n": -1}, {"n": 2.5}, {"headline": 99},
         {"headline": -1}, {"statements": []},
     ],

@@ -96,7 +96,7 @@ def test_verdicts_tell_a_statement_that_holds_from_bad_luck_and_from_a_violation
     for kept in (8, 7, 3):
         limit = (rms[kept - 1] + (rms[kept] if kept < 8 else rms[-1] + 1)) / 2
         stated = dataclasses.replace(first, value_raw=float(limit), share=0.9)
-        found = observed(stated, family, seen)
+        found = observed(stated, [family], seen)
         assert found.count == kept
         assert found.low <= found.value <= found.high
         verdicts[kept] = found.verdict
