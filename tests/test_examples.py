@@ -117,6 +117,17 @@ def test_the_worst_episode_becomes_a_video(place, capsys):
     assert capsys.readouterr().out == f"worst.gif: {printed}"
 
 
+def test_a_run_folder_of_rl_zoo_is_certified(place, sb3_model, capsys):
+    run = place / "logs/ppo/Pendulum-v1_1"
+    (run / "Pendulum-v1").mkdir(parents=True)
+    sb3_model("PPO", "Pendulum-v1").save(run / "Pendulum-v1.zip")
+    (run / "Pendulum-v1/args.yml").write_text("algo: ppo\nenv: Pendulum-v1\n")
+    (run / "Pendulum-v1/config.yml").write_text("policy: MlpPolicy\nnormalize: false\n")
+    example("certify_rl_zoo_policy")["main"](str(run), "episodes=16")
+    assert "in Pendulum-v1\n" in capsys.readouterr().out
+    assert tr.verify("certificate") == []
+
+
 def test_a_recurrent_policy_in_a_simulator_of_ones_own_is_certified(capsys):
     names = example("your_simulator")
     names["main"](episodes=24)
