@@ -95,11 +95,13 @@ def test_verdicts_tell_a_statement_that_holds_from_bad_luck_and_from_a_violation
     rms, verdicts = np.sort(seen.rms), {}
     for kept in (8, 7, 3):
         limit = (rms[kept - 1] + (rms[kept] if kept < 8 else rms[-1] + 1)) / 2
-        stated = dataclasses.replace(first, value_raw=float(limit), share=0.9)
+        stated = dataclasses.replace(first, rms_raw=float(limit), share=0.9)
         found = observed(stated, [family], seen)
         assert found.count == kept
-        verdicts[kept] = found.verdict
-    assert verdicts == {8: "held", 7: "within chance", 3: "violated"}
+        verdicts[kept] = found.held, found.verdict
+    assert verdicts == {
+        8: (True, "inconclusive"), 7: (False, "inconclusive"), 3: (False, "violated")
+    }  # fmt: skip
 
 
 def test_without_test_episodes_nothing_is_compared_and_with_others_something_else(certificate):
