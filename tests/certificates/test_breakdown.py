@@ -2,14 +2,12 @@
 
 import numpy as np
 import pytest
-from recordings import recording, short_fits
-from tightrope.certificates.measure import Measured
-from tightrope.certificates.portions import bound_portions, bound_risk
+from recordings import certified, recording
 
 from tightrope.bounds import kl_inverse_lower, kl_inverse_upper, xi
-from tightrope.certificates import certify
 from tightrope.certificates.breakdown import Parts, breakdown
-from tightrope.certificates.ledger import recursive_ledger
+from tightrope.certificates.ledger import chain_ledger
+from tightrope.certificates.statements.pac_bayes import Measured, bound_chain
 
 
 def measured(**changes):
@@ -25,16 +23,21 @@ def measured(**changes):
     return Measured(**{**given, **changes})
 
 
+def bound_risk(one):
+    (portion,) = bound_chain([one], ledger=LEDGER, kappa=0.5)
+    return portion
+
+
 EXCESS = {"mean": 0.004, "mean_plus": 0.012, "mean_minus": 0.008}
-LEDGER = recursive_ledger(3)
+LEDGER = chain_ledger(3)
 
 
 def parts_of(portions, ledger=LEDGER, kappa=0.5):
-    return breakdown(portions, ledger.spent(), kappa)
+    return breakdown(portions, ledger.entries(), kappa)
 
 
 def test_the_parts_of_a_risk_are_those_of_a_plain_evaluation_of_p1():
-    portion = bound_risk(measured(), ledger=LEDGER)
+    portion = bound_risk(measured())
     (parts,) = parts_of([portion])
     drawn = float(kl_inverse_upper(0.02, np.log(1 / LEDGER.failure("portion 1: draws")) / 8000))
     nats = np.log(xi(2000) / LEDGER.failure("portion 1: risk"))
@@ -52,7 +55,7 @@ def test_the_parts_of_a_risk_are_those_of_a_plain_evaluation_of_p1():
 
 
 def test_the_parts_of_an_excess_follow_p2_and_the_recursion():
-    portions = bound_portions([measured(), measured(**EXCESS)], ledger=LEDGER, kappa=0.5)
+    portions = bound_chain([measured(), measured(**EXCESS)], ledger=LEDGER, kappa=0.5)
     first, second = parts_of(portions)
     plus, minus = portions[1].upper_plus, portions[1].lower_minus
     nats = np.log(2 * xi(2000) / LEDGER.failure("portion 2: excess")) / 2000
@@ -70,7 +73,7 @@ def test_the_parts_of_an_excess_follow_p2_and_the_recursion():
 def test_the_parts_of_a_bet_add_up_and_its_spread_is_what_unequal_losses_cost(bet):
     costs = {0.0: -np.log1p(-bet * 0.02), 1.0: 0.02 * -np.log1p(-bet)}  # all 0.02; one in 50 is 1
     for unequal, cost in costs.items():
-        portion = bound_risk(measured(bet=bet, mean_bet_loss=cost), ledger=LEDGER)
+        portion = bound_risk(measured(bet=bet, mean_bet_loss=cost))
         (parts,) = parts_of([portion])
         assert parts.total == pytest.approx(portion.value, rel=1e-12)
         assert parts.spread == pytest.approx(-np.expm1(-cost) / bet - 0.02, abs=1e-12)
@@ -78,15 +81,15 @@ def test_the_parts_of_a_bet_add_up_and_its_spread_is_what_unequal_losses_cost(be
 
 
 def test_without_a_distance_from_the_prior_nothing_is_paid_for_it():
-    (parts,) = parts_of([bound_risk(measured(kl=0.0), ledger=LEDGER)])
+    (parts,) = parts_of([bound_risk(measured(kl=0.0))])
     assert parts.kl == 0
-    (parts,) = parts_of([bound_risk(measured(draws=10**12), ledger=LEDGER)])
+    (parts,) = parts_of([bound_risk(measured(draws=10**12))])
     assert parts.draws < 1e-6
 
 
 def test_a_void_recursion_has_parts_that_add_up_to_its_negative_bound():
     below = {"mean": -0.4, "mean_plus": 0.0, "mean_minus": 0.4}
-    portions = bound_portions(
+    portions = bound_chain(
         [measured(kl=0.0), measured(**below, n=10**6, draws=10**6)], ledger=LEDGER, kappa=0.5
     )
     assert portions[-1].bound < 0
@@ -103,7 +106,7 @@ def test_parts_add_and_scale_by_component():
     "options",
     [
         {},
-        {"unit": "episode"},
+        {"unit": "step"},
         {"scheme": "rec-2"},
         {"scheme": "rec-6", "preset": "paper"},
         {"scheme": "nonrec-inf"},
@@ -114,10 +117,9 @@ def test_parts_add_and_scale_by_component():
     ids=lambda options: " ".join(map(str, options.values())) or "auto",
 )
 def test_the_parts_of_every_certificate_add_up_in_both_units(options):
-    with short_fits():
-        made = certify(recording(24, seed=1), pilot_episodes=4, mc_passes=2, seed=0, **options)
+    made = certified(recording(24, seed=1), mc_passes=2, seed=0, **options)
     for portions in (made.portions, made.other_portions):
-        found = breakdown(portions, made.ledger, made.options.kappa)
+        found = breakdown(portions, made.ledger, made.settings.kappa)
         assert len(found) == len(portions)
         for parts, portion in zip(found, portions, strict=True):
             assert parts.total == pytest.approx(portion.bound, rel=1e-9, abs=1e-12)

@@ -7,17 +7,16 @@ import shutil
 
 import numpy as np
 import pytest
-from recordings import recording, short_fits
+from recordings import certified, recording
 
-from tightrope.certificates import as_text, certify, load_certificate, to_document, write
+from tightrope.certificates import as_text, load_certificate, to_document, write
 from tightrope.certificates.document import document_digest
-from tightrope.certificates.folder import FILES, digest_problems, read
+from tightrope.certificates.folder import FILES, digest_problems, read_document
 from tightrope.errors import InputError
 from tightrope.files import sha256
 from tightrope.rollouts import load
 
 OPTIONS = {
-    "pilot_episodes": 4,
     "test_episodes": 3,
     "thin": 1,
     "gamma": 0.5,
@@ -28,8 +27,7 @@ NAMES = ["certificate.json", "predictor.safetensors", "rollouts.safetensors"]
 
 
 def issue(scheme, *, recorded_as=1, **changes):
-    with short_fits():
-        return certify(recording(47, seed=recorded_as), scheme=scheme, **{**OPTIONS, **changes})
+    return certified(recording(47, seed=recorded_as), scheme=scheme, **{**OPTIONS, **changes})
 
 
 @pytest.fixture(scope="module", params=["auto", "rec-2"])
@@ -58,21 +56,24 @@ def test_a_written_certificate_is_three_files_that_read_back(certificate, tmp_pa
     written = write(certificate, folder)
     assert sorted(os.listdir(folder)) == NAMES
     assert os.listdir(folder.parent) == ["certificate"]
-    document, chain, episodes = read(folder)
+    record, problems = read_document(folder)
+    document = to_document(record)
+    assert problems == []
     assert document == to_document(written) == json.loads((folder / NAMES[0]).read_text())
     assert set(document["digests"]) == {"predictor", "rollouts", "certificate"}
     assert document["digests"]["certificate"] == document_digest(document)
     assert {name: sha256(folder / file) for name, file in FILES.items()} == written.digests
-    assert len(chain.gaussians) == len(certificate.chain.gaussians)
-    np.testing.assert_array_equal(episodes.rewards, certificate.rollouts.rewards)
+    loaded = load_certificate(folder)
+    assert len(loaded.posteriors) == len(certificate.posteriors)
+    np.testing.assert_array_equal(loaded.rollouts.rewards, certificate.rollouts.rewards)
     assert len(load(folder / NAMES[2])) == 47
     assert folder.stat().st_mode & 0o777 == 0o755
-    assert digest_problems(folder, document) == []
+    assert digest_problems(folder, record) == []
 
 
 def test_a_page_beside_the_certificate_is_written_with_it_and_not_hashed(certificate, tmp_path):
     folder = tmp_path / "c"
-    write(certificate, folder, beside=lambda c, f: (f / "report.html").write_text(repr(c)))
+    write(certificate, folder, page=lambda c, f: (f / "report.html").write_text(repr(c)))
     assert sorted(os.listdir(folder)) == sorted([*NAMES, "report.html"])
     (folder / "report.html").write_text("changed")
     assert load_certificate(folder).bound == certificate.bound
@@ -85,12 +86,12 @@ def test_a_page_that_fails_leaves_nothing_behind(certificate, tmp_path):
         raise RuntimeError("bang")
 
     with pytest.raises(RuntimeError, match="bang"):
-        write(certificate, tmp_path / "c", beside=fail)
+        write(certificate, tmp_path / "c", page=fail)
     assert os.listdir(tmp_path) == []
 
 
 def test_only_the_episodes_of_the_certificate_are_written(tmp_path):
-    found = write(issue("rec-2", episodes=10), tmp_path / "c")
+    found = write(issue("rec-2", episodes=10, pilot_episodes=4), tmp_path / "c")
     assert len(load(tmp_path / "c" / NAMES[2])) == 4 + 10 + 3
     assert found.episodes.validation == 10
 
@@ -129,7 +130,7 @@ def test_a_place_that_cannot_be_written_is_an_input_error(certificate, tmp_path)
     assert os.listdir(tmp_path) == ["file"]
 
 
-@pytest.mark.parametrize("culprit", ["save_chain", "save", "sha256"])
+@pytest.mark.parametrize("culprit", ["save_predictor", "save", "sha256"])
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), RuntimeError("bang")])
 def test_a_failure_in_the_middle_leaves_nothing_behind(
     culprit, error, certificate, tmp_path, monkeypatch
@@ -177,7 +178,7 @@ def test_a_changed_file_is_refused_and_loads_only_on_request(file, folder):
     assert file in str(error.value)
     assert "\n" not in str(error.value)
     loaded = load_certificate(folder, verify=False)
-    assert loaded.episodes.validation == 40
+    assert len(loaded.rollouts) == 47
 
 
 def test_a_flipped_bit_in_a_file_is_refused(folder):
@@ -194,7 +195,7 @@ def test_a_flipped_bit_in_a_file_is_refused(folder):
 def test_a_document_with_other_spaces_is_refused(folder):
     path = folder / "certificate.json"
     path.write_text(json.dumps(json.loads(path.read_text())))
-    with pytest.raises(InputError, match="its text is not as tightrope writes it"):
+    with pytest.raises(InputError, match="its text is not what tightrope writes"):
         load_certificate(folder)
 
 
@@ -203,7 +204,7 @@ def test_a_folder_that_is_no_certificate_is_an_input_error(folder, tmp_path):
         load_certificate(tmp_path / "nowhere")
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="expected a certificate"):
-        read(tmp_path / "empty")
+        read_document(tmp_path / "empty")
     (folder / "certificate.json").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match="expected a certificate") as error:
         load_certificate(folder)

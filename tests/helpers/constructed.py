@@ -86,7 +86,7 @@ def reader(split, **_):
     rows = split.fit_rows
     left_out = None if rows is None else predictor.normalised(rows.observations, rows.step)
     count = 0 if rows is None else len(rows)
-    fits = (FitRecord("regression", count, (1,), (0.0,), (), (), True),)
+    fits = (FitRecord("regression", count, (1,), (0.0,), (), ()),)
     return FittedPredictor(predictor, (), left_out, fits)
 
 

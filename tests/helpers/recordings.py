@@ -7,6 +7,7 @@ from unittest.mock import patch
 import numpy as np
 import torch
 
+from tightrope.certificates.certify import certify
 from tightrope.posteriors import PRESETS
 from tightrope.rollouts import Episode, join
 
@@ -59,6 +60,12 @@ def short_fits(**changes):
     """Within it every preset is the short one of its name, for what takes a preset by its name."""
     with patch.dict(PRESETS, {name: short(name, **changes) for name in PRESETS}):
         yield
+
+
+def certified(episodes, /, **options):
+    """The certificate of a recording with short fits."""
+    preset = "paper" if options.get("paper") else options.get("preset", "tight")
+    return certify(episodes, preset_values=short(preset), **options)
 
 
 def same(left, right):

@@ -20,7 +20,6 @@ from tightrope.posteriors import (
     kl_divergence,
     random_prior,
     regress,
-    settled,
 )
 
 SHORT = FitSettings(
@@ -301,38 +300,3 @@ def test_an_interrupted_fit_leaves_torchs_threads_as_they_were():
         assert (seen, torch.get_num_threads()) == ([1], 2)
     finally:
         torch.set_num_threads(before)
-
-
-@pytest.mark.parametrize(
-    ("curve", "expected"),
-    [
-        ([1, 0.5, 0.4, 0.4, 0.397, 0.397, 0.396, 0.396], True),
-        ([1, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3], False),
-        ([0.1, 0.0, -0.1, -0.1, -0.2, -0.2, -0.3, -0.3], False),
-        ([-0.2] * 8, True),
-        ([math.nan] * 8, False),
-        ([1, 0.5, 0.4, 0.4, 0.4, 0.4, 0.8, 1.6], False),
-        ([0.5], False),
-        ([0.5, 0.5], True),
-        ([0.5, 0.4], False),
-    ],
-    ids=["still", "moving", "below zero", "constant", "NaN", "worse", "one", "two", "apart"],
-)
-def test_a_curve_has_settled_if_it_changes_by_no_more_than_2_percent(curve, expected):
-    assert settled(curve) is expected
-
-
-def test_a_scatter_within_noise_counts_as_settled():
-    """Quarters of eight epochs: their means are 4 % apart, the scatter around them is 10 %."""
-    rng = np.random.default_rng(0)
-    scatter = 0.1 * rng.permutation(np.linspace(-1, 1, 8))
-    assert settled(np.r_[np.ones(16), 1.0 + scatter, 0.96 + scatter])
-    assert not settled(np.r_[np.ones(16), 1.0 + scatter / 100, 0.96 + scatter / 100])
-
-
-def test_a_long_fit_settles_and_a_short_one_does_not():
-    step, data = a_step(300, n=20_000), rows(300)
-    own = settings(epochs=80, decay_epochs=8, learning_rate=5e-2, batch=300)
-    short = settings(epochs=8, decay_epochs=80, learning_rate=5e-2, batch=300)
-    assert settled(fit_posterior(small_prior(), *data, step, own, 1)[1].objective)
-    assert not settled(fit_posterior(small_prior(), *data, step, short, 1)[1].objective)

@@ -7,7 +7,7 @@ from tightrope.certificates.evidence import every
 from tightrope.certificates.settings import Settings
 from tightrope.certificates.split import Split
 
-__all__ = ["SOURCES", "assumptions_of", "table_assumptions"]
+__all__ = ["SOURCES", "assumptions_of", "table_assumptions", "truncated_of"]
 
 SOURCES = {
     "fit": "the fitting set",
@@ -54,8 +54,7 @@ def assumptions_of(split: Split) -> tuple[str, ...]:
         if clock is None
         else f"The predictor knows the elapsed time and the time limit of {clock.limit:,} steps."
     )
-    truncated = int((split.validation.truncated & ~split.validation.terminated).sum())
-    if truncated:
+    if truncated := truncated_of(split):
         found.append(
             f"{truncated} of {len(split.validation)} episodes were cut by a time limit: their "
             "returns are finite-horizon returns."
@@ -80,6 +79,11 @@ def assumptions_of(split: Split) -> tuple[str, ...]:
         else f"{chosen}without looking at the calibration episodes."
     )
     return tuple(found)
+
+
+def truncated_of(split: Split) -> int:
+    """How many of the episodes to fit and to calibrate a time limit cut."""
+    return int((split.validation.truncated & ~split.validation.terminated).sum())
 
 
 def table_assumptions(settings: Settings, table: Mapping[str, Any]) -> tuple[str, ...]:

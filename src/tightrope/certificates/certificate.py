@@ -13,6 +13,7 @@ from tightrope.certificates.evidence import Evidence
 from tightrope.certificates.ledger import LedgerEntry
 from tightrope.certificates.options import Options, Unit
 from tightrope.certificates.settings import Settings
+from tightrope.certificates.statements import check_chosen
 from tightrope.certificates.statements.base import Statement
 from tightrope.certificates.statements.pac_bayes import Portion
 from tightrope.errors import InputError
@@ -57,7 +58,6 @@ class FitRecord:
         loss: mean loss there; of a regression, on the folds left out.
         kl: divergence from the prior there; empty for a regression.
         objective: what was minimised; empty for a regression.
-        converged: whether the curve had settled.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
@@ -68,7 +68,6 @@ class FitRecord:
     loss: tuple[float, ...]
     kl: tuple[float, ...]
     objective: tuple[float, ...]
-    converged: bool
 
 
 @dataclass(frozen=True)
@@ -133,7 +132,7 @@ class Record:
         fits: how the fits went.
         episodes: how many, for what.
         steps: calibration rows after thinning.
-        truncated_episodes: calibration episodes that a time limit cut.
+        truncated_episodes: to fit and to calibrate, that a time limit cut.
         assumptions: in sentences.
         subject: metadata: policy, environment, seeds and versions behind the episodes.
         digests: SHA-256 of the files beside the document.
@@ -174,6 +173,8 @@ class Record:
         if not self.headline < len(self.statements):
             count = len(self.statements)
             raise InputError(f"expected a headline among {count} statements, found {self.headline}")
+        for each in self.statements:
+            check_chosen(each)
 
     @property
     def scheme(self) -> str:

@@ -19,7 +19,6 @@ from tightrope.posteriors import (
     informed_prior,
     posterior_predictor,
     random_prior,
-    settled,
 )
 from tightrope.posteriors import fit_posterior as _fit_posterior
 from tightrope.posteriors import regress as _regress
@@ -179,7 +178,6 @@ def posterior_steps(split: Split) -> list[PosteriorStep]:
 
 def _regression_record(ensemble: Ensemble, split: Split) -> FitRecord:
     assert split.fit_rows is not None  # it was fitted to them
-    stopped = ensemble.steps < ensemble.checks[-1]
     return FitRecord(
         kind="regression",
         rows=len(split.fit_rows),
@@ -187,7 +185,6 @@ def _regression_record(ensemble: Ensemble, split: Split) -> FitRecord:
         loss=_short(ensemble.errors),
         kl=(),
         objective=(),
-        converged=bool(stopped or settled(ensemble.errors)),
     )
 
 
@@ -200,7 +197,6 @@ def _posterior_record(curves: Curves, step: PosteriorStep, epoch: int) -> FitRec
         loss=_short(curves.loss),
         kl=_short(curves.kl),
         objective=objective,
-        converged=bool(settled(objective)),
     )
 
 

@@ -18,7 +18,7 @@ from tightrope.records import checked
 from tightrope.seeds import Seed, resolve_seed
 from tightrope.system import check_device
 
-__all__ = ["MC_PASSES", "Auto", "Off", "Options", "Termination", "Unit", "target_of"]
+__all__ = ["Auto", "Off", "Options", "Termination", "Unit", "target_of"]
 
 Unit = Literal["step", "episode"]
 Auto = Literal["auto"]
@@ -28,9 +28,14 @@ MC_PASSES = 20
 
 # Options of statements that hold for a number of episodes fixed beforehand.
 _FOR_A_FIXED_NUMBER = ("return_floor", "discounted_floor", "fail_below", "termination")
-_Count = Annotated[int, Field(ge=0, le=10_000_000)]
-_Positive = Annotated[int, Field(ge=1, le=10_000_000)]
-_Proper = Annotated[float, Field(gt=0, lt=1)]
+# Limits on what a document may ask a verifier to compute, too.
+Count = Annotated[int, Field(ge=0, le=10_000_000)]
+Positive = Annotated[int, Field(ge=1, le=10_000_000)]
+Passes = Annotated[int, Field(ge=1, le=10_000)]
+Candidates = Annotated[int, Field(ge=1, le=1_000_000)]
+Proper = Annotated[float, Field(gt=0, lt=1)]
+Discount = Annotated[float, Field(ge=0, le=1)]
+Weight = Annotated[float, Field(gt=0, le=1)]
 
 
 @checked
@@ -55,24 +60,24 @@ class Options:
     clock: Literal["auto", "on", "off"] = "auto"
     """Whether elapsed time is an input of the predictor; auto: in preset tight, where the time
     limit is known."""
-    time_limit: _Positive | Auto = "auto"
+    time_limit: Positive | Auto = "auto"
     """Steps after which an episode is cut; auto: from the environment, or for a log from the
     fitting set."""
-    episodes: _Positive | Auto = "auto"
+    episodes: Positive | Auto = "auto"
     """Episodes to fit and to calibrate, together; auto: 200 for a policy, all that are left for a
     recording. In PAC-Bayes schemes the validation episodes; auto: 100."""
-    fit_episodes: _Positive | Auto = "auto"
+    fit_episodes: Positive | Auto = "auto"
     """The first of them, which the predictor is fitted to; auto: a quarter. Not in PAC-Bayes
     schemes."""
-    test_episodes: _Count | Auto = "auto"
+    test_episodes: Count | Auto = "auto"
     """Test episodes, which enter no bound; auto: none, 100 for a policy with PAC-Bayes."""
-    pilot_episodes: _Count | Auto = "auto"
+    pilot_episodes: Count | Auto = "auto"
     """PAC-Bayes schemes only: episodes in no bound that fix the return range and the scaling; auto:
     10, and for a policy with a training record only what preset and scheme need."""
     until: str = "off"
     """Roll out a policy in batches until this is certified, such as 'rms<=20': the mean risk, in
     return units. In place of `episodes`."""
-    max_episodes: _Positive = 500
+    max_episodes: Positive = 500
     """Episodes to fit and to calibrate at the most, with `until`."""
     return_range: tuple[float, float] | Auto = "auto"
     """Smallest and largest return that mean risks are clipped to; auto: from the fitting set, the
@@ -86,21 +91,21 @@ class Options:
     termination: Termination = "neutral"
     """What it means that an episode terminates: failure, success (it reaches its goal), or neither.
     A recorded success has precedence."""
-    delta: _Proper = DELTA
+    delta: Proper = DELTA
     """Failure probability over the data."""
-    delta_prime: _Proper = DELTA_PRIME
+    delta_prime: Proper = DELTA_PRIME
     """Failure probability of the Monte Carlo draws; spent on the data where nothing is drawn."""
-    gamma: Annotated[float, Field(ge=0, le=1)] = 0.99
+    gamma: Discount = 0.99
     """Discount factor, 1 for undiscounted returns."""
-    thin: _Positive | Auto = "auto"
+    thin: Positive | Auto = "auto"
     """Keep every THIN-th step; auto: what suits the environment."""
-    mc_passes: Annotated[int, Field(ge=1, le=10_000)] = MC_PASSES
+    mc_passes: Passes = MC_PASSES
     """Monte Carlo passes over the data."""
     sampling: Literal["local", "weights"] = "local"
     """Local reparameterisation, or one weight draw per pass (Bayes by backprop)."""
-    kappa: Annotated[float, Field(gt=0, le=1)] = 0.5
+    kappa: Weight = 0.5
     """Weight of the previous loss in a recursion."""
-    candidates: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    candidates: Candidates = 1
     """Number of certificates you may choose the best from; the confidence accounts for it."""
     device: str = "auto"
     """What the fits are computed on: cpu, cuda or such as cuda:1; auto: cuda if there is one. The

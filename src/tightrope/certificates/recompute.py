@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tightrope.certificates.assumptions import assumptions_of
+from tightrope.certificates.assumptions import assumptions_of, truncated_of
 from tightrope.certificates.certificate import Certificate, Counts, ReturnRange
 from tightrope.certificates.diagnostics import compare_errors
 from tightrope.certificates.evidence import Evidence
@@ -93,7 +93,7 @@ def recompute(
             test=settings.test,
         ),
         steps=len(seen.pairs),
-        truncated_episodes=int((counted.truncated & ~counted.terminated).sum()),
+        truncated_episodes=truncated_of(split),
         assumptions=assumptions_of(split),
         subject=dict(split.used.subject),
         fitted=fitted.predictor,

@@ -4,9 +4,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
 from tightrope.errors import InputError
 from tightrope.records import STRICT
@@ -37,7 +37,9 @@ class Scheme:
 
     name: str
     kind: Kind
-    weights: tuple[int, ...] = ()
+    weights: Annotated[
+        tuple[Annotated[int, Field(ge=1, le=999_999)], ...], Field(max_length=100)
+    ] = ()
 
     @property
     def fixed(self) -> bool:
@@ -102,7 +104,7 @@ def scheme(name: str) -> Scheme:
     depth = re.fullmatch(r"rec-([1-9][0-9]*)", name)
     if depth and 1 <= int(depth.group(1)) <= _DEEPEST:
         return Scheme(name, "recursive", _halving(int(depth.group(1))))
-    if re.fullmatch(r"[1-9][0-9]{0,5}(,[1-9][0-9]{0,5})+", name):
+    if re.fullmatch(r"[1-9][0-9]{0,5}(,[1-9][0-9]{0,5}){1,99}", name):
         return Scheme(name, "recursive", tuple(int(part) for part in name.split(",")))
     raise InputError(
         "expected a scheme among auto, nonrec-noninf, nonrec-inf, holdout, rec-T with T from 1 to "

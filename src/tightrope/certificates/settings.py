@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import ConfigDict
 
-from tightrope.certificates.options import Options, Termination, Unit, target_of
+from tightrope.certificates.options import (
+    Candidates,
+    Count,
+    Discount,
+    Options,
+    Passes,
+    Positive,
+    Proper,
+    Termination,
+    Unit,
+    Weight,
+    target_of,
+)
 from tightrope.certificates.properties import Property
 from tightrope.certificates.schemes import TABLE, Scheme, scheme
 from tightrope.environments import known_thinning
@@ -101,27 +113,27 @@ class Settings:
     preset: Preset
     unit: Unit
     clock: bool
-    time_limit: int | None
-    thin: int | None
+    time_limit: Positive | None
+    thin: Positive | None
     return_range: tuple[float, float] | None
-    pilot: int
-    fit: int
-    validation: int
-    test: int
+    pilot: Count
+    fit: Count
+    validation: Count
+    test: Count
     return_floor: float | None
     discounted_floor: float | None
     fail_below: float | None
     termination: Termination
     properties: tuple[PropertySettings, ...]
-    gamma: float
-    delta: float
-    delta_prime: float
-    mc_passes: int
+    gamma: Discount
+    delta: Proper
+    delta_prime: Proper
+    mc_passes: Passes
     sampling: Sampling
-    kappa: float
-    candidates: int
+    kappa: Weight
+    candidates: Candidates
     until: float | None
-    max_episodes: int | None
+    max_episodes: Count | None
     device: str
     seed: int
 

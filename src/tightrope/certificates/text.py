@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context
 from typing import TYPE_CHECKING, Any, Literal
@@ -40,7 +40,7 @@ __all__ = [
 
 Direction = Literal["up", "down", "nearest"]
 _ROUNDING = {"up": ROUND_CEILING, "down": ROUND_FLOOR, "nearest": ROUND_HALF_EVEN}
-_NAME = 44  # characters of a row's label
+_NAME = 46  # characters of a row's label
 
 
 @dataclass(frozen=True)
@@ -163,19 +163,20 @@ def outcome_sentence(record: "Record") -> str:
 def claims(record: "Record") -> list[str]:
     """The sentences to read first; a table's headline is in the one on what the policy does."""
     first = outcome_sentence(record)
-    rest = [] if first and record.bound is None else [headline(record)]
-    return [*filter(None, [first]), *rest]
+    if not first:
+        return [headline(record)]
+    return [first] if record.bound is None else [first, headline(record, of="")]
 
 
-def headline(record: "Record") -> str:
-    """The statement on the predictor to read first; it does not depend on values."""
+def headline(record: "Record", *, of: str = " of new episodes") -> str:
+    """The statement on the predictor to read first; which one does not depend on values."""
     s = record.statements[record.headline]
     if s.void:
         return "The bound is void: a step of its recursion is negative, so nothing is certified."
     if s.kind == "tolerance":
         return (
-            f"In at least {percent(s.share or 0)} of new episodes its predicted return is off by "
-            f"at most {limit_text(s)} (RMS over {every(record.thin)})."
+            f"In at least {percent(s.share or 0)}{of} its predicted return is off by at most "
+            f"{limit_text(s)} (RMS over {every(record.thin)})."
         )
     if s.kind == "mean-risk":
         low, high = record.limits
@@ -246,30 +247,35 @@ def limit_text(statement: Statement) -> str:
     """The number of a statement in the units a person understands, rounded to the safe side."""
     s = statement
     way: Direction = "up" if s.direction == "at-most" else "down"
-    if _is_probability(s):
-        return percent(s.value, way)
-    return rounded(s.limit, way)
+    return f"{_tenths(s.value, way):.1f} %" if _is_probability(s) else rounded(s.limit, way)
 
 
 def rounded(value: float, direction: Direction = "up") -> str:
-    """Four digits of the shortest decimal that reads back as `value`, with thousands separated."""
-    context = Context(prec=4, rounding=_ROUNDING[direction])
-    found = float(context.create_decimal(repr(float(value))))
-    if found != 0 and not 1e-4 <= abs(found) < 1e15:
-        return f"{found:.4g}"
-    text = f"{found:,.10f}".rstrip("0").rstrip(".")
-    return "0" if text == "-0" else text
+    """Three digits, from 100 on four, with thousands separated.
+
+    Of the shortest decimal that reads back as `value`, rounded to one side.
+    """
+    context = Context(prec=3 if abs(value) < 100 else 4, rounding=_ROUNDING[direction])
+    found = context.create_decimal(repr(float(value)))
+    if not found:
+        return "0"
+    if not 1e-4 <= abs(found) < 1e15:
+        return f"{float(found):.4g}"
+    return f"{found:,.{max(context.prec - 1 - found.adjusted(), 0)}f}"
 
 
 def percent(probability: float, direction: Direction = "down") -> str:
     """A probability in per cent to a tenth, rounded down unless asked."""
+    return f"{_tenths(probability, direction):g} %"
+
+
+def _tenths(probability: float, direction: Direction) -> float:
     tenths = probability * 1000
-    found = {
+    return {
         "down": math.floor(tenths + 1e-9),
         "up": math.ceil(tenths - 1e-9),
         "nearest": round(tenths),
     }[direction] / 10
-    return f"{found:g} %"
 
 
 def footnote(record: "Record") -> str:
@@ -289,10 +295,10 @@ def context(record: "Record") -> str:
         return f"A table of results: predicted returns are not certified.{seed}"
     constant = min(c.constant_error, c.per_step_error) ** 0.5 * c.width
     name = "A constant prediction" if c.constant_error <= c.per_step_error else "The mean of a step"
-    cut = "" if not c.truncated_episodes else (
-        f" {c.truncated_episodes:,} of {c.episodes.calibration:,} calibration episodes were cut by "
-        "the time limit."
-    )  # fmt: skip
+    cut = ""
+    if c.truncated_episodes:
+        limit = "by a time limit" if c.time_limit is None else f"at {c.time_limit:,} steps"
+        cut = f" {c.truncated_episodes:,} of {c.episodes.validation:,} episodes were cut {limit}."
     return (
         f"{name} is off by {rounded(constant, 'nearest')}.{cut} Discount {c.settings.gamma:g}, "
         f"seed {c.settings.seed}."
@@ -369,7 +375,7 @@ def _is_probability(s: Statement) -> bool:
 
 def _estimate(s: Statement) -> str:
     if _is_probability(s):
-        return percent(s.estimate, "nearest")
+        return f"{_tenths(s.estimate, 'nearest'):.1f} %"
     return rounded(s.estimate, "nearest")
 
 
@@ -391,32 +397,28 @@ def _label(c: "Record", s: Statement) -> str:
     return printable(f"{label}, {share}" if share else label)
 
 
-def _with_headings(rows: list[Row]) -> Iterator[Row]:
-    """Rows with a heading before each group; the first one names the columns."""
-    group, first = "", True
-    for row in rows:
-        if row.group != group:
-            group = row.group
-            if group:
-                names = ("certified", "in sample", "n") if first else ("", "", "")
-                yield Row(-1, group, "", *names, marked=False, shown=True)
-            first = False
-        yield row
-
-
 def _table(rows: list[Row]) -> list[str]:
-    """Rows as aligned lines."""
-    lines = list(_with_headings(rows))
-    names = [
-        f"  {row.group}"
-        if row.index < 0
-        else f"{'    ' if row.group else '  '}{row.label}{' *' if row.marked else ''}"
-        for row in lines
-    ]
-    width = max([_NAME, *(len(name) for name, row in zip(names, lines, strict=True) if row.n)])
+    """Rows as aligned lines under headings; the first one names the columns."""
+    lines: list[tuple[str, str, str, str]] = []
+    group, said = "", set[str]()
+    for row in rows:
+        if row.group and row.group != group:
+            names = ("", "", "") if lines else ("certified", "in sample", "n")
+            lines.append((f"  {row.group}", *names))
+            said.clear()
+        group, label = row.group, row.label
+        for words in re.findall(r" of episodes$| to \[.*\]$", label):
+            label = label.removesuffix(words) if words in said else label
+            said.add(words)
+        if row.marked:
+            label = re.sub(r"(,|$)", r" *\1", label, count=1)
+        unit = "" if any(n for *_, n in lines[1:]) or " " in row.n else " episodes"
+        name = f"{'    ' if row.group else '  '}{label}"
+        lines.append((name, row.certified, row.estimate, f"{row.n}{unit}"))
+    width = max([_NAME, *(len(name) for name, *_, n in lines if n)])
     return [
-        f"{name:<{width}} {row.certified:>12} {row.estimate:>11}   {row.n}".rstrip()
-        for name, row in zip(names, lines, strict=True)
+        f"{name:<{width}} {certified:>12} {estimate:>11}   {n}".rstrip()
+        for name, certified, estimate, n in lines
     ]
 
 

@@ -1,4 +1,4 @@
-from .fit import Curves as Curves, fit_posterior as fit_posterior, settled as settled
+from .fit import Curves as Curves, fit_posterior as fit_posterior
 from .gaussians import (
     Gaussians as Gaussians,
     draw_losses as draw_losses,

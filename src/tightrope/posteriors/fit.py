@@ -1,6 +1,6 @@
 """Fit a posterior: from a prior, by gradient descent on a bound."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ from tightrope.posteriors.optimiser import Adam
 from tightrope.posteriors.presets import FitSettings
 from tightrope.system import threads
 
-__all__ = ["Curves", "fit_posterior", "settled"]
+__all__ = ["Curves", "fit_posterior"]
 
 
 @dataclass(frozen=True)
@@ -24,22 +24,6 @@ class Curves:
     loss: tuple[float, ...]
     kl: tuple[float, ...]
     objective: tuple[float, ...]
-
-
-def settled(curve: Sequence[float]) -> bool:
-    """Whether the last quarter of a run changed the objective by no more than 2 %, or than noise.
-
-    Means over a quarter of the run are compared; noise is two standard errors of their difference,
-    from the scatter of the epochs within each (where there are enough to tell). A single epoch
-    says nothing: it has not settled.
-    """
-    if len(curve) < 2:
-        return False
-    quarter = max(1, len(curve) // 4)
-    last = np.asarray(curve, dtype=np.float64)[-2 * quarter :].reshape(2, -1)
-    before, after = last.mean(axis=1)
-    scatter = last.var(axis=1, ddof=1).sum() if quarter > 3 else 0.0
-    return bool(abs(before - after) <= max(0.02 * abs(before), 2.0 * np.sqrt(scatter / quarter)))
 
 
 def fit_posterior(

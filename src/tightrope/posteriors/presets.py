@@ -10,9 +10,9 @@ from tightrope.records import STRICT
 __all__ = ["PRESETS", "FitSettings", "Preset", "PresetName", "Regression", "Sampling"]
 
 # Limits on what a document may ask a verifier to compute.
-_Updates = Annotated[int, Field(ge=1, le=1_000_000)]
-_Rows = Annotated[int, Field(ge=1, le=65_536)]
-_Widths = tuple[Annotated[int, Field(ge=1, le=4096)], ...]
+_Updates = Annotated[int, Field(ge=1, le=20_000)]
+_Rows = Annotated[int, Field(ge=1, le=4096)]
+_Widths = Annotated[tuple[Annotated[int, Field(ge=1, le=1024)], ...], Field(max_length=4)]
 
 PresetName = Literal["paper", "tight"]
 Sampling = Literal["local", "weights"]
@@ -76,7 +76,7 @@ class Regression:
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    folds: Annotated[int, Field(ge=1, le=100)]
+    folds: Annotated[int, Field(ge=1, le=20)]
     steps: _Updates
     batch: _Rows
     exact_steps: _Updates

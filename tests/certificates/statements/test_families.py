@@ -152,8 +152,8 @@ def test_in_scheme_holdout_every_statement_has_everything_of_its_own():
         "mean over episodes",
         "mean over steps",
         "monitor",
-        "discounted return",
         "undiscounted return",
+        "discounted return",
         "early termination",
         "property: a",
     ]

@@ -130,7 +130,7 @@ FLOORS = {
     "discounted": ({"discounted_floor": -9.0}, ["expected discounted return"]),
     "both": (
         {"return_floor": -40.0, "discounted_floor": -9.0},
-        ["expected discounted return", "expected undiscounted return"],
+        ["expected undiscounted return", "expected discounted return"],
     ),
     "no discount": ({"gamma": 1.0, "return_floor": -40.0}, ["expected undiscounted return"]),
 }

@@ -11,11 +11,12 @@ from tightrope.certificates.settings import Settings
 from tightrope.certificates.statements.band import Band
 from tightrope.certificates.statements.base import Chosen, Family, Statement, Task
 from tightrope.certificates.statements.failure import Event, LowReturn, Success, Terminates
-from tightrope.certificates.statements.mean_risk import LargeError, MeanRisk
+from tightrope.certificates.statements.mean_risk import LargeError, MeanRisk, require_bets
 from tightrope.certificates.statements.monitor import MonitorThreshold
 from tightrope.certificates.statements.property import BreaksLimit, PropertyLevels
 from tightrope.certificates.statements.returns import ExpectedReturn, Return
 from tightrope.certificates.statements.tolerance import MeanOverEpisodes, Tolerance
+from tightrope.errors import InputError
 from tightrope.rollouts import Episodes
 from tightrope.rollouts.results_table import table_of
 
@@ -23,6 +24,7 @@ __all__ = [
     "FAMILIES",
     "STEPS",
     "Choices",
+    "check_chosen",
     "choose",
     "families_for",
     "family_of",
@@ -84,7 +86,7 @@ def families_for(settings: Settings, recorded: Episodes) -> list[Family]:
 
 def outcomes_for(settings: Settings, recorded: Episodes) -> list[Family]:
     """Statements that need no predictor: returns, failures and properties."""
-    gammas = [1.0] if settings.gamma == 1 else [settings.gamma, 1.0]
+    gammas = [1.0] if settings.gamma == 1 else [1.0, settings.gamma]
     floors = {settings.gamma: settings.discounted_floor, 1.0: settings.return_floor}
     found: list[Family] = [Return(gamma) for gamma in gammas]
     for gamma in gammas:
@@ -159,3 +161,17 @@ def choose(
 def family_of(statement: Statement, families: Sequence[Family]) -> Family:
     """The family that a statement comes from."""
     return next(family for family in families if family.name == statement.name)
+
+
+def check_chosen(statement: Statement) -> None:
+    """Raise InputError unless a stored choice has the entries that its kind needs."""
+    kind, chosen = statement.kind, statement.chosen
+    try:
+        if kind == "band":
+            Band().check(chosen)
+        elif kind == "monitor":
+            MonitorThreshold(1.0).check(chosen)
+        elif statement.target == "large-error" or "bets" in chosen:
+            require_bets(chosen)
+    except KeyError as error:
+        raise InputError(f"expected {error} among what was chosen for {kind}, found none") from None

@@ -4,7 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +52,11 @@ Assumption = Literal["independent steps", "independent episodes"]
 INDEPENDENT_STEPS: Assumption = "independent steps"
 INDEPENDENT_EPISODES: Assumption = "independent episodes"
 
-Chosen = Mapping[str, Any]
+if TYPE_CHECKING:
+    Choice: TypeAlias = Any
+else:  # what a document may hold
+    Choice = float | int | list[float] | None
+Chosen = Mapping[str, Choice]
 Values = NDArray[np.float64]
 
 LEVEL = 0.9  # of new episodes, where a statement has one level
@@ -107,7 +111,7 @@ class Statement:
     assumes: Assumption
     confidence: float
     joint_confidence: float | None
-    chosen: dict[str, Any] = field(default_factory=dict)
+    chosen: dict[str, Choice] = field(default_factory=dict)
     note: str = ""
     void: bool = False
     vacuous: bool = False

@@ -71,7 +71,7 @@ class ExpectedReturn(Return):
 
     def scores(self, seen: Evidence, chosen: Chosen) -> Values:
         """(episodes,) the return of each, clipped from above."""
-        return np.minimum(super().scores(seen, chosen), chosen["top"])
+        return np.asarray(np.minimum(super().scores(seen, chosen), chosen["top"]))
 
     def limits(self, scores: Values, *, delta: float, chosen: Chosen) -> Sequence[Limit]:
         """A betting bound on the scale from the floor to the top."""
