@@ -29,9 +29,15 @@ def read_document(name):
 
 def test_a_good_run_writes_the_files_and_prints_the_summary(tmp_path):
     export_arrays(recording(24, seed=1), tmp_path / "log.npz")
-    answer = tightrope("certify", "log.npz", "--thin", 1, *RANGE, cwd=tmp_path, short=True)
+    given = ("certify", "log.npz", "--thin", 1, *RANGE)
+    timed = {"PYTHONPROFILEIMPORTTIME": "1"}
+    answer = tightrope(*given, cwd=tmp_path, short=True, env=timed)
     assert answer.returncode == 0, answer.stderr
-    assert lines(answer.stderr) == []
+    said = lines(answer.stderr)
+    imported = {line.rpartition("|")[2].strip() for line in said if line.startswith("import time")}
+    assert all(line.startswith("import time:") for line in said)
+    assert "torch" in imported
+    assert not imported & {"torch._dynamo", "torch._inductor", "pandas", "matplotlib", "gymnasium"}
     assert sorted(os.listdir(tmp_path)) == ["certificate-log", "log.npz"]
     made = tmp_path / "certificate-log"
     assert sorted(os.listdir(made)) == FILES

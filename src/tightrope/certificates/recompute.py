@@ -33,7 +33,7 @@ from tightrope.rollouts import Episodes
 if TYPE_CHECKING:
     from tightrope.certificates.fitting import FittedPredictor
 
-__all__ = ["choices", "headline_of", "joint_confidence", "ledger_of", "recompute"]
+__all__ = ["choices", "headline_of", "joint_confidence", "ledger_of", "recompute", "states"]
 
 Portions = dict[Unit, tuple[Portion, ...]]
 
@@ -156,9 +156,10 @@ def joint_confidence(ledger: Ledger) -> float:
     return ledger.confidence_of({budget for _, budget, _, _ in ledger.shares} - {STEPS})
 
 
-def _stated(
+def states(
     families: Sequence[Family], seen: Evidence, chosen: Choices, ledger: Ledger
 ) -> list[Statement]:
+    """The statements of families that share their evidence."""
     found = []
     for family in families:
         family.check(chosen[family.name])
@@ -170,7 +171,7 @@ def _fixed(
     split: Split, fitted: "FittedPredictor", seen: Evidence, chosen: Choices, ledger: Ledger
 ) -> tuple[list[Statement], Portions]:
     """Every statement of a fixed predictor, on the calibration set."""
-    statements = _stated(families_for(split.settings, split.used), seen, chosen, ledger)
+    statements = states(families_for(split.settings, split.used), seen, chosen, ledger)
     width = seen.scaling.width
     portions: Portions = {
         s.unit: (
@@ -200,4 +201,4 @@ def _pac_bayes(
         )
     outcomes = replace(seen, episodes=split.outcomes)  # returns and failures need no predictions
     families = families_for(settings, split.used)
-    return statements + _stated(families, outcomes, chosen, ledger), portions
+    return statements + states(families, outcomes, chosen, ledger), portions

@@ -25,6 +25,7 @@ class Return(Family):
 
     kind = "return"
     direction = "at-least"
+    scale = "return"
 
     def __init__(self, gamma: float) -> None:
         self.gamma = gamma
@@ -40,10 +41,6 @@ class Return(Family):
         """An order statistic from below."""
         about = f"; mean of all {scores.mean():.6g}, smallest {scores.min():.6g}"
         return [limit_at(scores, LEVEL, delta=delta, at_least=True, note=about)]
-
-    def units(self, value: float, seen: Evidence) -> tuple[float, float, float | None]:
-        """Return units."""
-        return (value - seen.scaling.low) / seen.scaling.width, value, None
 
 
 class ExpectedReturn(Return):
