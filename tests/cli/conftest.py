@@ -7,7 +7,7 @@ from textwrap import dedent
 import pytest
 from recordings import recording, short_fits
 
-from tightrope.certificates import certify
+from tightrope.certificates.certify import certify
 from tightrope.certificates.folder import write
 from tightrope.reports import write_page
 from tightrope.rollouts import export_arrays
