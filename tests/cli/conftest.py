@@ -44,7 +44,7 @@ def issued(tmp_path_factory):
     place = tmp_path_factory.mktemp("issued") / "certificate"
     with short_fits():
         made = certify(recording(24, seed=1), scheme="rec-2", mc_passes=2, pilot_episodes=4, seed=0)
-    write(made, place, beside=write_page)
+    write(made, place, page=write_page)
     return place
 
 
