@@ -1,8 +1,7 @@
 """Episodes and policies by whatever name a user gives them, and our own file of episodes.
 
 Our file is .safetensors, arrays and a JSON header, nothing that executes; layout in
-docs/formats.md. Files are written whole or not at all, never overwritten, and mapped into memory on
-load.
+docs/formats.md. Files are written whole or not at all and never overwritten.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -69,13 +68,13 @@ def save(episodes: Episodes, path: str | Path) -> None:
 
 
 def load(path: str | Path) -> Episodes:
-    """Map the episodes of a file written by :func:`save` into memory.
+    """Episodes of a file written by :func:`save`.
 
     Raises:
         InputError: there is no such file, or it is damaged or of another kind.
     """
     path = Path(path)
-    arrays, header = load_tensors(path, FORMAT, mapped=True)
+    arrays, header = load_tensors(path, FORMAT)
     for name in _REQUIRED:
         if name not in arrays:
             raise InputError(f"{str(path)!r} is damaged: expected {name}, found none")
