@@ -63,7 +63,10 @@ class Args:
     """Folder of recorded episodes, to be used again."""
 
 
-def main(args: Args) -> None:
+_DEFAULTS = Args()
+
+
+def main(args: Args = _DEFAULTS) -> None:
     torch.set_num_threads(1)
     rows = []
     for name in args.policies:
