@@ -16,6 +16,8 @@ from tightrope.certificates.verify import verify
 from tightrope.environments import EnvInfo
 from tightrope.rollouts import export_arrays, load, save
 
+VERIFIED = "verified: every number in {} follows from its files\n"
+PAGE = "report.html was not looked at; tightrope report draws it again\n"
 FILES = ["certificate.json", "predictor.safetensors", "report.html", "rollouts.safetensors"]
 RANGE = ("--return-range", "-20", "20")
 
@@ -117,6 +119,7 @@ def test_by_default_a_quarter_fits_and_episodes_are_what_counts(folder, capfd):
     assert [document[n] for n in ("delta", "delta_prime")] == [0.025, 0.01]
     assert document["pac_bayes"] is False
     assert "no PAC-Bayes" in out
+    assert "no PAC-Bayes" in Path("c", "report.html").read_text()
 
 
 def test_the_paper_is_one_word(folder, capfd):
@@ -191,7 +194,13 @@ def test_a_property_of_ones_own_is_certified_printed_and_verified(folder, capfd)
         f"{np.greater(peaks[6:], 2.5).sum()} of 18 episodes"
     )
     assert "peak torque" in Path("c", "report.html").read_text()
-    assert verify("c") == []
+    said = "not recomputed, but taken as recorded: peak torque; give --property"
+    assert run(capfd, "verify", "c")[:2] == (0, f"{VERIFIED.format('c')}{said}\n{PAGE}")
+    recomputed = run(capfd, "verify", "c", *given[:2])
+    assert recomputed[:2] == (0, f"{VERIFIED.format('c')}{PAGE}")
+    code, out, _ = run(capfd, "verify", "c", "--property", "peak torque=mine.py:late")
+    assert code == 1
+    assert "property 'peak torque'" in out
     again = ("certify", "c/rollouts.safetensors", "--property", "peak torque=", "--out", "d")
     assert run(capfd, *again)[0] == 0  # as recorded, without the function
 

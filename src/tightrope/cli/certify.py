@@ -10,7 +10,7 @@ from tightrope.cli.text import show
 from tightrope.errors import InputError
 from tightrope.rollouts.collect import Rollout
 
-__all__ = ["certify", "source_or_demo"]
+__all__ = ["certify", "properties_given", "source_or_demo"]
 
 
 @command(
@@ -79,7 +79,7 @@ def certify(
         frozen=frozen,
         evaluation=evaluation,
         rollout=rollout,
-        properties=_properties(property, property_limit),
+        properties=properties_given(property, property_limit),
         progress=True,
         **vars(options),
     )
@@ -116,7 +116,7 @@ def source_or_demo(source: str, env: str, demo: bool, expected: str) -> tuple[st
     return source, env
 
 
-def _properties(given: tuple[str, ...], limits: tuple[str, ...]) -> dict[str, Any]:
+def properties_given(given: tuple[str, ...], limits: tuple[str, ...] = ()) -> dict[str, Any]:
     """Properties by name from what was typed.
 
     Raises:
