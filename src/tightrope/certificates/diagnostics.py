@@ -70,7 +70,7 @@ class Checks:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Errors that enter no bound, on the normalised scale, in the certificate's unit.
+    """Fields of the record on errors: they enter no bound, and are on the normalised scale.
 
     Attributes:
         train_error: of the predictor on the calibration episodes.

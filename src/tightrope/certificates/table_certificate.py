@@ -9,7 +9,7 @@ from tightrope.certificates.certificate import Certificate, Counts
 from tightrope.certificates.diagnostics import Checks, drift
 from tightrope.certificates.evidence import Evidence
 from tightrope.certificates.options import Options
-from tightrope.certificates.recompute import headline_of, joint_confidence, ledger_of, states
+from tightrope.certificates.recompute import certificate_of, ledger_of, states
 from tightrope.certificates.settings import Settings
 from tightrope.certificates.statements import choose, families_for
 from tightrope.certificates.statements.base import Task
@@ -72,26 +72,22 @@ def certify_table(
     task = Task(len(episodes), settings.delta, 1, high)
     chosen = choose(families, None, task, ledger)
     statements = states(families, seen, chosen, ledger)
-    return Certificate(
+    return certificate_of(
+        statements,
+        ledger,
+        episodes,
+        settings,
+        options,
         **_UNPREDICTED,
-        options=options or Options(),
-        settings=settings,
-        confidence=ledger.confidence,
-        joint_confidence=joint_confidence(ledger),
         n=len(episodes),
         thin=1,
         checks=Checks(dependence=None, drift=_drift(episodes, settings)),
         portions=(),
         other_portions=(),
-        statements=tuple(statements),
-        headline=headline_of(statements),
-        ledger=ledger.entries(),
         fits=(),
         episodes=Counts(pilot=0, fit=0, calibration=len(episodes), test=0),
         assumptions=table_assumptions(settings, table),
-        subject=dict(episodes.subject),
         posteriors=(),
-        rollouts=episodes,
     )
 
 

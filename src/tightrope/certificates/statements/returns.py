@@ -15,7 +15,6 @@ from tightrope.certificates.statements.base import (
     Values,
     limit_at,
 )
-from tightrope.errors import InputError
 
 __all__ = ["ExpectedReturn", "Return"]
 
@@ -59,12 +58,6 @@ class ExpectedReturn(Return):
             highest = float(fit.episodes.returns(self.gamma).max())
             top = highest + 0.1 * abs(highest)
         return {"top": max(top, float(np.nextafter(self.floor, np.inf)))}
-
-    def check(self, chosen: Chosen) -> None:
-        """A finite number above the floor."""
-        top = chosen["top"]
-        if not (isinstance(top, float) and np.isfinite(top) and top > self.floor):
-            raise InputError(f"expected a finite `top` above {self.floor:g}, found {top!r}")
 
     def scores(self, seen: Evidence, chosen: Chosen) -> Values:
         """(episodes,) the return of each, clipped from above."""
