@@ -22,7 +22,7 @@ def study_folder(path, table, *, name="synthetic", about="Planted numbers.", res
     """
     jobs = path / "jobs"
     jobs.mkdir(parents=True)
-    asked = {"format": "tightrope.study/1", "name": name, "about": about, "seed": 0}
+    asked = {"format": "tightrope.study/2", "name": name, "about": about, "seed": 0}
     (path / "study.json").write_text(json.dumps({**asked, "test_episodes": 100}))
     folders = []
     for key, rows in table.groupby(POLICY, sort=True):

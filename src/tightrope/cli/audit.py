@@ -56,8 +56,8 @@ def audit(
     )
     if found.results is not None:
         show(f"{found}\n\nWritten to {found.results}")
-    for label, reason in found.failed:
-        show(f"failed: {label}: {reason}")
+    for name, reason in found.failed.items():
+        show(f"failed: {name}: {reason}")
     return 1 if found.failed or len(found.violated) else 0
 
 

@@ -15,8 +15,8 @@ from tightrope.reports.charts import Table, number
 from tightrope.reports.judgements import claims_shown, legend, scale
 from tightrope.reports.render import as_json, render
 from tightrope.reports.rows import Certificates
-from tightrope.studies.board import duration
 from tightrope.studies.findings import Findings, Picture, load_findings
+from tightrope.studies.study_status import duration
 from tightrope.studies.wording import one_line
 
 __all__ = ["study_page", "write_study_page"]

@@ -32,6 +32,11 @@ class Column:
     needed: bool = False
 
 
+PRESET_LABELS = (
+    *("paper", "tight"),
+    *("paper-without-layer-norm", "tight-without-layer-norm"),
+)
+
 COLUMNS = (
     Column("agent", "str", "what the policy was trained with"),
     Column("environment", "str", "id of the environment"),
@@ -39,7 +44,7 @@ COLUMNS = (
     Column("level", "str", "starter, intermediate, expert, or a name of one's own"),
     Column("repetition", "int", "number of the certificate among those of the same request"),
     Column("scheme", "str", "how episodes were divided and which bound came of it"),
-    Column("preset", "str", "recipe of the fit", ("paper", "tight")),
+    Column("preset", "str", "recipe of the fit", PRESET_LABELS),
     Column("unit", "str", "what counts as independent", ("step", "episode")),
     Column("sampling", "str", "how predictors were drawn", ("local", "weights")),
     Column("episodes", "int", "to fit and to calibrate, together: the validation episodes"),

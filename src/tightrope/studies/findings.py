@@ -21,9 +21,9 @@ from tightrope.imports import needed
 from tightrope.studies.analysis import write_analysis
 from tightrope.studies.columns import CERTIFICATE, DTYPES
 from tightrope.studies.figures.write import LeftOut, Shown, shown_figures
-from tightrope.studies.folder import PLAN_FILE, Folder
 from tightrope.studies.jobs import read_job
 from tightrope.studies.slices import ordered
+from tightrope.studies.study_folder import StudyFolder
 from tightrope.studies.table import read_rows
 
 __all__ = ["Findings", "Picture", "Plan", "load_findings"]
@@ -108,12 +108,11 @@ def load_findings(path: Path) -> Findings:
     """
     needed("pandas", "a study", "studies")
     needed("pyarrow", "a study", "studies")
-    folder = Folder(path)
+    folder = StudyFolder(path)
     alone = not folder.document.is_file()
     results = path if alone else folder.results
     document = {} if alone else _document(folder)
     records = list(_finished(folder))
-    plan = _plan(folder)
     done = Counter(record["stage"] for _, record in records)
     certified = [place for place, record in records if record["stage"] == "certify"]
     kept = _kept_table(results)
@@ -124,10 +123,9 @@ def load_findings(path: Path) -> Findings:
     else:
         table = pd.DataFrame()
     if not len(table):
-        of = f" of {sum(plan.jobs.values())}" if plan else ""
         raise InputError(
             f"expected a study with certificates in {str(path)!r}, found none"
-            + ("" if alone else f" yet ({done.total()}{of} jobs are done)")
+            + ("" if alone else f" yet ({done.total()} jobs are done)")
             + ": run `tightrope study` to its end"
         )
     read = _read(results, table) if kept is not None and _same(kept, table) else None
@@ -145,7 +143,7 @@ def load_findings(path: Path) -> Findings:
         about=str(document.get("about", "")),
         document=document,
         done=dict(done),
-        planned=plan,
+        planned=None,
         failed=tuple(_failed(folder)),
         seconds=sum(float(record.get("seconds", 0.0)) for _, record in records),
         versions=_versions([record for _, record in records if record["stage"] == "certify"]),
@@ -158,12 +156,12 @@ def load_findings(path: Path) -> Findings:
     )
 
 
-def _document(folder: Folder) -> dict[str, Any]:
+def _document(folder: StudyFolder) -> dict[str, Any]:
     try:
         found = json.loads(folder.document.read_text())
     except (OSError, ValueError) as error:
         raise InputError(f"{str(folder.document)!r} is damaged: {one_line(error)}") from None
-    wanted = "tightrope.study/1"
+    wanted = "tightrope.study/2"
     if not isinstance(found, dict) or found.get("format") != wanted:
         raise InputError(
             f"expected the format {wanted} in {str(folder.document)!r}, found another: this is not"
@@ -172,32 +170,16 @@ def _document(folder: Folder) -> dict[str, Any]:
     return found
 
 
-def _finished(folder: Folder) -> Iterator[tuple[Path, dict[str, Any]]]:
+def _finished(folder: StudyFolder) -> Iterator[tuple[Path, dict[str, Any]]]:
     """Folder and record of each finished job, in order; what has another name is not a job."""
     if folder.jobs.is_dir():
         for place in sorted(folder.jobs.iterdir()):
             if _JOB.fullmatch(place.name):
-                yield place, read_job(place)
+                yield place, read_job(place) or {}
 
 
-def _plan(folder: Folder) -> Plan | None:
-    path = folder.path / PLAN_FILE
-    if not path.is_file():
-        return None
-    try:
-        found = json.loads(path.read_text())
-        jobs = {str(stage): int(count) for stage, count in found["jobs"].items()}
-        return Plan(jobs, int(found["certificates"]))
-    except _UNREADABLE as error:
-        raise InputError(f"{str(path)!r} is damaged: {one_line(error)}") from None
-
-
-def _failed(folder: Folder) -> Iterator[tuple[str, str]]:
-    try:
-        for key, each in sorted(folder.failed().items()):
-            yield f"{key.partition('-')[0]} {each['label']}", str(each["reason"])
-    except _UNREADABLE as error:
-        raise InputError(f"{str(folder.failures)!r} is damaged: {one_line(error)}") from None
+def _failed(folder: StudyFolder) -> Iterator[tuple[str, str]]:
+    yield from sorted(folder.failed().items())
 
 
 def _versions(records: list[dict[str, Any]]) -> dict[str, str]:

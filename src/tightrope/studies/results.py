@@ -1,13 +1,12 @@
 """What a study leaves: the table, its figures, its tables for print, and its claims."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tightrope.files import write_folder
 from tightrope.studies.analysis import write_analysis
-from tightrope.studies.folder import Folder
-from tightrope.studies.graph import Graph
-from tightrope.studies.schedule import Progress
+from tightrope.studies.study_folder import StudyFolder
 from tightrope.studies.table import read_rows
 
 if TYPE_CHECKING:
@@ -16,15 +15,12 @@ if TYPE_CHECKING:
 __all__ = ["write_results"]
 
 
-def write_results(
-    graph: Graph, folder: Folder, ended: Progress
-) -> "tuple[int, pd.DataFrame | None]":
+def write_results(done: Sequence[Path], folder: StudyFolder) -> "tuple[int, pd.DataFrame | None]":
     """Write all results anew from the certificates that there are.
 
     Returns:
         how many there are, and the claims as they are judged by them.
     """
-    done = [folder.jobs / job.id for job in graph.of("certify") if job.id in ended.done]
     if not done:
         return 0, None
     folder.require_there()
