@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from tightrope.certificates.options import Options
 from tightrope.cli.flags import command
@@ -23,6 +23,8 @@ def certify(
     *,
     env: Annotated[str, "ID"] = "",
     columns: Annotated[str, "ROLE=NAME,..."] = "",
+    frozen: bool = False,
+    evaluation: int | Literal["last", "best"] = "last",
     out: Path = Path("certificate-SOURCE"),
     demo: bool = False,
     options: Options,
@@ -36,13 +38,17 @@ def certify(
 
     Args:
         source: A policy (as for collect; rolled out here) or recorded episodes (.safetensors, .npz,
-            .hdf5, .csv, .tsv, .parquet, .feather, a LeRobot folder, a Minari id or folder).
+            .hdf5, .csv, .tsv, .parquet, .feather, a LeRobot folder, a Minari id or folder), or a
+            table with one row per episode.
         env: Environment to roll a policy out in; by default the one that it was trained in, if
             train wrote it.
         columns: Which column of a table or LeRobot dataset is what, such as
             "obs=joint_*,torque,reward=r,episode=run"; roles: obs, reward, episode, step,
             terminated, truncated, done, success, action. By default they go by their usual names;
-            nothing after = means that there is no such column.
+            nothing after = means that there is no such column. Of a table with one row per episode:
+            return, success, episode, seed, and properties by their names.
+        frozen: The rows of a monitor.csv are evaluation episodes of one policy.
+        evaluation: Which row of an evaluations.npz; the best is a choice from as many candidates.
         out: New folder for certificate.json, predictor.safetensors, rollouts.safetensors and
             report.html.
         demo: Certify the policy that ships with the package.
@@ -70,6 +76,8 @@ def certify(
         source,
         env or None,
         columns=columns or None,
+        frozen=frozen,
+        evaluation=evaluation,
         rollout=rollout,
         properties=_properties(property, property_limit),
         progress=True,
