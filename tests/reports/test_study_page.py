@@ -51,6 +51,7 @@ def test_claims_figures_counts_and_links_are_all_there(study):
     assert sum("jobs/certify-" in link for link in files) == len(shown.table)
     numbers = page.found[".numbers"][0]
     assert f"{len(shown.table)}" in numbers
+    assert "All 6 jobs are done." in text
 
 
 def test_the_columns_of_the_script_are_the_table(study):
@@ -117,6 +118,32 @@ def copied(folder, path):
     return shutil.copytree(folder, path, ignore=shutil.ignore_patterns("*.html"))
 
 
+def test_a_half_finished_study_shows_what_there_is_and_how_far_it_is(study, tmp_path):
+    """Its results are not those of its jobs: they are made anew, and only the page is written."""
+    folder = copied(study, tmp_path / "half")
+    for place in sorted((folder / "jobs").iterdir())[1:]:
+        shutil.rmtree(place)
+    plan = {"jobs": {"train": 3, "collect": 6, "certify": 6}, "certificates": 48}
+    (folder / "plan.json").write_text(json.dumps(plan))
+    (folder / "failures").mkdir()
+    reason = {"label": "redq Hopper-v4 2 expert", "reason": "the disk is <full>"}
+    (folder / "failures" / f"certify-{'a' * 20}.json").write_text(json.dumps(reason))
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    shown = write_study_page(folder)
+    assert shown.results is None
+    assert len(shown.table) == 8
+    assert set(shown.claims["verdict"]) == {"too little data"}
+    text = text_of(folder)
+    (folder / "report.html").unlink()
+    after = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert after == before
+    said = "1 of 15 jobs are done, 1 failed: everything below is from 8 of 48 certificates."
+    assert said in text
+    assert "failed: certify redq Hopper-v4 2 expert</strong>: the disk is &lt;full&gt;" in text
+    links = [str(value) for name, value in Page(text).attributes if name == "href"]
+    assert not any("results/" in link for link in links)
+
+
 def test_results_alone_give_a_page(study, tmp_path):
     folder = copied(study / "results", tmp_path / "kept")
     (folder / "table.parquet").unlink()  # the CSV has it all
@@ -145,6 +172,7 @@ def test_hostile_names_and_paths_are_text(hostile_study):
         (lambda f: shutil.rmtree(f / "jobs"), None),
         (lambda f: (f / "study.json").write_text("{"), "is damaged"),
         (lambda f: (f / "study.json").write_text('{"format": "other/1"}'), "not the folder of a"),
+        (lambda f: (f / "plan.json").write_text("[]"), "is damaged"),
         (lambda f: next((f / "jobs").glob("*/job.json")).unlink(), "expected a finished job"),
         (lambda f: next((f / "jobs").glob("*/rows.json")).write_text("[{}]"), "expected the rows"),
     ],
@@ -160,3 +188,13 @@ def test_a_damaged_folder_is_one_line_and_nothing_is_written(damage, words, stud
         write_study_page(folder)
     assert "\n" not in str(error.value)
     assert sorted(os.listdir(folder)) == before
+
+
+def test_a_study_without_a_certificate_is_refused_with_how_far_it_is(study, tmp_path):
+    folder = tmp_path / "begun"
+    folder.mkdir()
+    for name in ("study.json", "plan.json"):
+        shutil.copy(study / name, folder)
+    with pytest.raises(InputError, match=r"found none yet \(0 of 6 jobs are done\)"):
+        write_study_page(folder)
+    assert sorted(os.listdir(folder)) == ["plan.json", "study.json"]

@@ -16,7 +16,7 @@ from tightrope.studies.study_folder import StudyFolder
 from tightrope.studies.study_status import live_status, status_lines
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from tightrope.studies.results import Results
 
 __all__ = [
     "EngineName",
@@ -44,17 +44,13 @@ class StudyRun:
         failed: names of the jobs that were given up, and why.
         blocked: jobs that could not run because of these.
         skipped: why policies that the study names were left out.
-        certificates: in the table.
-        claims: a row per verdict (:func:`tightrope.studies.claims.claims`).
-        results: folder of tables, figures and claims; None if there is not one certificate.
+        results: from all certificates; None if there is not one.
     """
 
     failed: dict[str, str]
     blocked: int
     skipped: tuple[str, ...]
-    certificates: int
-    claims: "pd.DataFrame | None"
-    results: Path | None
+    results: "Results | None"
 
 
 def run_study(
@@ -81,10 +77,10 @@ def run_study(
         InputError: the study or the folder is wrong.
         StudyInterruptedError: by Ctrl-C.
     """
-    from tightrope.studies.results import write_results
-
     needed("pandas", "a study", "studies")
-    needed("pyarrow", "a study", "studies")
+    from tightrope.studies.certificate_records import read_table
+    from tightrope.studies.results import analyse, write_results
+
     plan, folder = plan_jobs(study), StudyFolder(out)
     with folder.locked(study.content()):
         for job in plan.of("policy"):
@@ -92,15 +88,16 @@ def run_study(
         ended = run_missing(
             plan.jobs, folder, engine=engine, workers=workers, address=address, progress=progress
         )
-        certified = [folder.jobs / job.id for job in plan.of("certify") if job.id in ended.done]
-        count, claims = write_results(certified, folder)
+        results = None
+        if any(job.id in ended.done for job in plan.of("certify")):
+            folder.require_there()
+            results = analyse(read_table(folder.path))
+            write_results(results, folder.results)
         return StudyRun(
             failed={ended.jobs[key].name: reason for key, reason in ended.failed.items()},
             blocked=ended.blocked,
             skipped=plan.skipped,
-            certificates=count,
-            claims=claims,
-            results=folder.results if count else None,
+            results=results,
         )
 
 

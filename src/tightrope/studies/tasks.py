@@ -6,7 +6,7 @@ compute on one thread, so that a job gives the same numbers beside however many 
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,15 +78,15 @@ def certify(spec: Spec, needs: Sequence[Path], out: Path) -> None:
 
     from tightrope.certificates import as_text, to_document
     from tightrope.rollouts import load
-    from tightrope.studies.table import row
+    from tightrope.studies.certificate_records import CertificateRecord
 
     torch.set_num_threads(1)
     rows: list[dict[str, Any]] = []
     for certificate in _certificates(spec, _source(needs[0], spec), load(needs[1] / ROLLOUTS)):
         name = f"{len(rows):04d}.json"
         write_text(out / name, as_text(to_document(certificate)))
-        found = row(certificate, spec["policy"], spec["repetition"], name)
-        rows.append({**found, "preset": f"{found['preset']}{_label(spec)}"})
+        row = CertificateRecord.of(certificate, spec["policy"], spec["repetition"], name)
+        rows.append({**asdict(row), "preset": f"{row.preset}{_label(spec)}"})
     write_text(out / ROWS, json.dumps(rows, indent=1, sort_keys=True) + "\n")
 
 
