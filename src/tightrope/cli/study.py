@@ -44,7 +44,7 @@ def study(
     if status and not (out / "study.json").is_file():
         raise InputError(f"expected a study in {str(out)!r}, found none: run it without `status`")
     if dry_run or status:
-        show(describe(study, out))
+        show(describe(study, out), lines=True)
         return 0
     ended = run_study(
         study,
