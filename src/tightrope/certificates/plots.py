@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tightrope.certificates.statements.band import half_widths
 from tightrope.certificates.text import percent
 
 if TYPE_CHECKING:
@@ -25,11 +26,16 @@ def draw_certificate(certificate: "Certificate", axes: Sequence[Any]) -> None:
         groups["test"] = c.evidence(tested, everywhere=False)
     seen = list(groups.values())[-1]  # test episodes where there are any
     last = seen.pairs.episode == seen.pairs.episodes - 1
-    step, mean, rms = seen.pairs.step[last], seen.at_pairs[last], c.rms_raw or 0.0
+    step, mean = seen.pairs.step[last], seen.at_pairs[last]
+    around, name = np.full(len(step), c.rms_raw or 0.0), "certified RMS error"
+    for s in c.statements:
+        if s.kind == "band":
+            around = s.limit * half_widths(step, s.chosen, seen.time_limit)
+            name = f"band of {percent(s.share or 0)} of new episodes"
     left.plot(step, seen.pairs.returns[last], color=PALETTE["return"], label="return")
     left.plot(step, mean, color=PALETTE["bound"], lw=0.8, label="prediction")
-    band = {"color": PALETTE["bound"], "alpha": 0.15, "lw": 0}
-    left.fill_between(step, mean - rms, mean + rms, label="certified RMS error", **band)
+    filled = {"color": PALETTE["bound"], "alpha": 0.15, "lw": 0}
+    left.fill_between(step, mean - around, mean + around, label=name, **filled)
     left.set(xlabel="step of the episode", ylabel="discounted return", title="One episode")
     left.legend(frameon=False)
     for name, each in groups.items():
