@@ -59,7 +59,7 @@ def certify(
         details: Print everything that the certificate states.
         json: Print the certificate as JSON on standard output, and nothing else there.
     """
-    from tightrope.certificates.certify import certify as issue
+    from tightrope.certificates.certify import certify as make_certificate
     from tightrope.certificates.document import as_text, to_document
     from tightrope.certificates.folder import write
     from tightrope.certificates.text import details as all_details
@@ -72,7 +72,7 @@ def certify(
     stem = named.resolve().name if named.is_dir() else named.stem
     out = Path(str(out).replace("SOURCE", stem))
     refuse_to_overwrite(out)
-    certificate = issue(
+    certificate = make_certificate(
         source,
         env or None,
         columns=columns or None,

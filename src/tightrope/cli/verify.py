@@ -45,7 +45,7 @@ def verify(
     import json as text
 
     from tightrope.certificates.folder import read_document
-    from tightrope.certificates.verify import verify as recompute
+    from tightrope.certificates.verify import verify as problems_of
     from tightrope.cli.certify import properties_given
 
     if replay < 0 or bool(replay) != bool(policy):
@@ -54,7 +54,7 @@ def verify(
     if not replay and (env or loading != Rollout()):
         raise InputError("expected `replay` with `env`, `normalize` and `trust`, found none")
     given = properties_given(property)
-    problems = recompute(folder, properties=given)
+    problems = problems_of(folder, properties=given)
     recorded: list[str] = []
     if not problems:
         stated = read_document(folder)[0].settings.properties
