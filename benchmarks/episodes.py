@@ -46,7 +46,10 @@ class Args:
     """Processes of the roll-outs."""
 
 
-def main(args: Args) -> None:
+_DEFAULTS = Args()
+
+
+def main(args: Args = _DEFAULTS) -> None:
     torch.set_num_threads(1)
     for name in args.policies:
         path, env = SUBJECTS[name]

@@ -171,7 +171,10 @@ class Args:
     """Measure nothing; print the tables of docs/monitor.md and draw the pictures."""
 
 
-def main(args: Args) -> None:
+_DEFAULTS = Args()
+
+
+def main(args: Args = _DEFAULTS) -> None:
     torch.set_num_threads(1)
     rows = read(args.out)
     if not args.markdown:

@@ -13,9 +13,6 @@ from tightrope.errors import InputError
 SCRIPT = runpy.run_path(str(DOCS / "tools" / "commands.py"))
 ANYWHERE = {"--help", "--help-all", "--quiet", "--version"}
 VERBS = {verb for group in COMMANDS.values() for verb in group}
-# Of other programs, named on a page.
-_RESULTS = {"--frozen", "--evaluation"}
-OTHERS = {f"docs/{page}.md": _RESULTS for page in ("pitfalls", "tutorial-log", "formats")}
 
 
 def name(page):
@@ -64,7 +61,7 @@ def test_a_wrong_command_line_would_be_found(words):
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_every_option_in_a_sentence_exists(page, offered):
-    known = set().union(*offered.values()) | ANYWHERE | OTHERS.get(name(page), set())
+    known = set().union(*offered.values()) | ANYWHERE
     spans = re.findall(r"`([^`]+)`", prose(page))
     own = [span for span in spans if not re.match(r"(python|pip|make|mkdocs) ", span)]
     named = {flag for span in own for flag in re.findall(r"(?<![\w-])--[a-z][\w-]*", span)}

@@ -1,5 +1,6 @@
 """Every example runs, with fewer episodes and shorter fits, and does what it says."""
 
+import json
 import runpy
 from pathlib import Path
 
@@ -22,6 +23,7 @@ def example(name):
 @pytest.fixture(autouse=True)
 def place(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("os.cpu_count", lambda: 1)  # one worker: starting them takes longest
     with short_fits():
         yield tmp_path
 
@@ -133,3 +135,27 @@ def test_a_recurrent_policy_in_a_simulator_of_ones_own_is_certified(capsys):
     names["main"](episodes=24)
     out = capsys.readouterr().out
     assert out.startswith("Risk certificate for an_example.roll_out in its own environment")
+
+
+def test_the_notebook_runs_and_its_outputs_are_of_its_cells(capsys):
+    """What hosted services show: format 4, executed in order, small, no error, nothing stale."""
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    text = (EXAMPLES / "tour.ipynb").read_text("utf-8")
+    notebook = json.loads(text)
+    assert (notebook["nbformat"], notebook["metadata"]["kernelspec"]["name"]) == (4, "python3")
+    assert len(text) < 100_000
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in cells] == [*range(1, len(cells) + 1)]
+    names = {"__name__": "a_notebook"}  # no module of this name: functions travel by value
+    for cell in cells:
+        exec("".join(cell["source"]), names)
+        printed = capsys.readouterr().out.splitlines()
+        shown = "".join(text for each in cell["outputs"] for text in each.get("text", []))
+        shown = shown.splitlines()
+        assert [line.split(":")[0] for line in printed] == [line.split(":")[0] for line in shown]
+        assert all(each["output_type"] != "error" for each in cell["outputs"])
+        assert not {each.get("name") for each in cell["outputs"]} - {"stdout", None}
+    (summary,) = (each for cell in cells for each in cell["outputs"] if "execution_count" in each)
+    html = "".join(summary["data"]["text/html"])
+    assert names["certificate"]._repr_html_().splitlines()[0] == html.splitlines()[0]
+    pyplot.close("all")

@@ -20,6 +20,7 @@ def module():
 @pytest.mark.parametrize("kind", ["SB3", "torch", "function"])
 def test_certify_a_model_a_module_and_a_function(kind, sb3_model, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("os.cpu_count", lambda: 1)  # one worker: starting them takes longest
     made = {
         "SB3": lambda: sb3_model("PPO", "Pendulum-v1"),
         "torch": module,

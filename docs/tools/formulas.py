@@ -11,7 +11,7 @@ __all__ = ["LETTERED", "chunks", "is_formula", "to_latex"]
 
 _TABLE = r"""
 α \alpha  β \beta  γ \gamma  δ \delta  ε \varepsilon  κ \kappa  λ \lambda  µ \mu  μ \mu  ξ \xi
-π \pi  ρ \rho  σ \sigma  ψ \psi  Γ \Gamma  Δ \Delta  Λ \Lambda  Ψ \Psi  Ω \Omega  ℓ \ell
+ν \nu  π \pi  ρ \rho  σ \sigma  ψ \psi  Γ \Gamma  Δ \Delta  Λ \Lambda  Ψ \Psi  Ω \Omega  ℓ \ell
 Σ \sum  Π \prod  ∫ \int  ∂ \partial  ∞ \infty  ≤ \le  ≥ \ge  ∈ \in  ↦ \mapsto  ∃ \exists
 ≈ \approx  − -  · \cdot  × \times  ‖ \|  | |  … \dots  ⌊ \lfloor  ⌋ \rfloor  ½ \tfrac12
 """

@@ -143,25 +143,26 @@ class EnvInfo:
             ) from None
 
     def make(self) -> Any:
-        """A new environment with flat Box observations and Box or Discrete actions.
+        """A new environment with observations in one vector, and actions that are numbers.
+
+        Discrete observations become one-hot, as for SB3.
 
         Raises:
             InputError: the package is missing, the spaces are of another kind, or only the Python
                 object could build it.
         """
         gym = _gymnasium()
-        env = self.build()
-        if isinstance(env.observation_space, gym.spaces.Dict | gym.spaces.Tuple) or (
-            isinstance(env.observation_space, gym.spaces.Box)
-            and len(env.observation_space.shape) != 1
-        ):
+        env, spaces = self.build(), gym.spaces
+        observed = env.observation_space
+        if not observed.is_np_flattenable:
+            raise InputError(f"expected numbers as observations, found {observed} in {self.id!r}")
+        if not (isinstance(observed, spaces.Box) and len(observed.shape) == 1):
             env = gym.wrappers.FlattenObservation(env)
-        for what, space, kinds in (
-            ("Box or Dict observations", env.observation_space, gym.spaces.Box),
-            ("Box or Discrete actions", env.action_space, gym.spaces.Box | gym.spaces.Discrete),
-        ):
-            if not isinstance(space, kinds):
-                raise InputError(f"expected {what}, found {space} in {self.id!r}")
+        kinds = spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary
+        if not isinstance(env.action_space, kinds):
+            raise InputError(
+                f"expected numbers as actions, found {env.action_space} in {self.id!r}"
+            )
         return env
 
     def build(self) -> Any:

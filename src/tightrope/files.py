@@ -260,12 +260,20 @@ def copy(source: Path, target: Path) -> None:
         shutil.copytree(source, target) if source.is_dir() else shutil.copy(source, target)
 
 
-def refuse_links(folder: Path) -> None:
-    """Raise InputError if a folder of ours, or something right in it, is a link to elsewhere."""
-    there = [folder, *folder.iterdir()] if folder.is_dir() else [folder]
-    for path in there:
+def refuse_links(folder: Path, *, deep: bool = False) -> None:
+    """Raise InputError if a folder, or something right in it, is a link to elsewhere.
+
+    Args:
+        folder: one of ours; if there is none, there is nothing to refuse.
+        deep: whether to look into the folders in it as well.
+    """
+    there = folder.rglob("*") if deep else folder.iterdir() if folder.is_dir() else ()
+    for path in (folder, *there):
         if path.is_symlink():
-            raise InputError(f"expected no links in a folder of ours, found {str(path)!r}: move it")
+            raise InputError(
+                f"expected no links in {str(folder)!r}, found {str(path)!r}: put what it leads to "
+                "in its place"
+            )
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ from textwrap import dedent
 import pytest
 from recordings import recording, short_fits
 
-from tightrope.certificates import certify
+from tightrope.certificates.certify import certify
 from tightrope.certificates.folder import write
 from tightrope.reports import write_page
 from tightrope.rollouts import export_arrays
@@ -44,7 +44,7 @@ def issued(tmp_path_factory):
     place = tmp_path_factory.mktemp("issued") / "certificate"
     with short_fits():
         made = certify(recording(24, seed=1), scheme="rec-2", mc_passes=2, pilot_episodes=4, seed=0)
-    write(made, place, beside=write_page)
+    write(made, place, page=write_page)
     return place
 
 

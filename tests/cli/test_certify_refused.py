@@ -14,22 +14,32 @@ WRONG = {
     "too few episodes for a scheme": ({"--episodes": 5, "--scheme": "rec-6"}, "at least 6"),
     "too few episodes in the log": ({"--episodes": 30}, "found 24"),
     "more test episodes than there are": ({"--test-episodes": 25}, "found 24"),
-    "delta of 0": ({"--delta": 0}, "--delta must be in (0, 1), found 0"),
-    "delta of 1": ({"--delta": 1}, "--delta must be in (0, 1), found 1"),
-    "delta that is none": ({"--delta": "nan"}, "--delta must be in (0, 1), found nan"),
-    "delta prime above 1": ({"--delta-prime": 1.5}, "--delta-prime must be in (0, 1)"),
+    "delta of 0": ({"--delta": 0}, "--delta must be above 0, found '0'"),
+    "delta of 1": ({"--delta": 1}, "--delta must be below 1, found '1'"),
+    "delta that is none": ({"--delta": "nan"}, "--delta must be below 1, found 'nan'"),
+    "delta prime above 1": ({"--delta-prime": 1.5}, "--delta-prime must be below 1"),
     "deltas that add up to 1": ({"--delta": 0.5, "--delta-prime": 0.5}, "below 1"),
     "an empty range": ({"--return-range": (2, 2)}, "--return-range LO < HI"),
     "a range upside down": ({"--return-range": (2, 1)}, "--return-range LO < HI"),
-    "a range without end": ({"--return-range": (0, "inf")}, "--return-range LO < HI"),
-    "a floor above a return": ({"--return-floor": 1}, "give a lower --return-floor"),
-    "neither a pilot nor a range": ({"--pilot-episodes": 0}, "--return-range"),
+    "a range without end": ({"--return-range": (0, "inf")}, "--return-range[1] must be"),
+    "a floor above a return": (
+        {"--return-floor": 1},
+        "a lower one may be certified on other episodes, or with --candidates",
+    ),
+    "a recursion without a pilot": ({"--pilot-episodes": 0}, "--pilot-episodes of at least 1"),
+    "a pilot of no bound": ({"--scheme": "auto"}, "no --pilot-episodes with auto"),
+    "a fitting set of a recursion": ({"--fit-episodes": 3}, "no --fit-episodes with rec-2"),
+    "a search in a recording": (
+        {"--until": "rms<=3", "--scheme": None, "--pilot-episodes": None},
+        "a policy to roll out with --until",
+    ),
+    "a row of evaluations": ({"--evaluation": 2}, "expected --evaluation for a table of results"),
     "an unknown scheme": ({"--scheme": "rec-x"}, "rec-T"),
     "no passes": ({"--mc-passes": 0}, "--mc-passes must be at least 1"),
     "no candidate": ({"--candidates": 0}, "--candidates must be at least 1"),
-    "a weight above 1": ({"--kappa": 1.5}, "--kappa must be in (0, 1]"),
+    "a weight above 1": ({"--kappa": 1.5}, "--kappa must be at most 1"),
     "a negative seed": ({"--seed": -1}, "--seed must be"),
-    "gamma above 1": ({"--gamma": 1.1}, "--gamma must be in [0, 1]"),
+    "gamma above 1": ({"--gamma": 1.1}, "--gamma must be at most 1"),
     "an unknown device": ({"--device": "gpu"}, "--device must be auto, cpu, cuda or such as"),
     "a GPU that is not there": ({"--device": "cuda:99"}, "expected a GPU for --device cuda:99"),
     "no thinning": ({"--thin": 0}, "--thin must be"),
@@ -112,7 +122,7 @@ LOGS = (
     "recorded episodes (.safetensors, .npz, .hdf5, .csv, .tsv, .parquet, .feather, the folder of a "
     "LeRobot dataset, or the id or folder of a Minari dataset)"
 )
-ARRAYS = "observations, rewards, terminals and timeouts"
+ARRAYS = "observations, rewards, terminals, timeouts"
 
 
 @pytest.mark.parametrize(
@@ -129,7 +139,7 @@ ARRAYS = "observations, rewards, terminals and timeouts"
         (["there"], ["Minari", "there"]),
         (
             ["log.csv"],
-            ["column for the reward in 'log.csv'", "found a, b", "--columns reward=NAME"],
+            ["column of returns or successes in 'log.csv'", "found a, b", "--columns return=a"],
         ),
         (["log.parquet"], ["cannot read 'log.parquet'"]),
         (["log.pkl"], [LOGS, "found 'log.pkl'", "executes code", ARRAYS]),
@@ -152,7 +162,7 @@ EARLY = {
     "an unknown scheme": {"--scheme": "rec-x"},
     "deltas that add up to 1": {"--delta": 0.5, "--delta-prime": 0.5},
     "an empty range": {"--return-range": (2, 2)},
-    "neither a pilot nor a range": {"--pilot-episodes": 0},
+    "a recursion without a pilot": {"--pilot-episodes": 0},
     "gamma above 1": {"--gamma": 1.1},
     "no thinning": {"--thin": 0},
     "no validation": {"--episodes": 0},
@@ -171,7 +181,7 @@ def test_what_options_show_to_be_wrong_is_said_before_anything_is_rolled_out(
     def too_late(*_, **__):
         raise AssertionError("rolled out first")
 
-    monkeypatch.setattr("tightrope.rollouts.collect", too_late)
+    monkeypatch.setattr("tightrope.certificates.certify.collect", too_late)
     refused(capfd, "policy.py:act", *options({**GOOD, "--env": "Pendulum-v1", **changes}))
 
 
@@ -179,11 +189,11 @@ def test_wrong_input_in_a_process_of_its_own_is_one_line(tmp_path, folder):
     answer = tightrope("certify", "log.npz", *options({**GOOD, "--delta": 2}))
     assert (answer.returncode, answer.stdout) == (2, "")
     assert answer.stderr.count("\n") == 1
-    assert "--delta must be in (0, 1), found 2.0" in answer.stderr
+    assert "--delta must be below 1, found '2'" in answer.stderr
     assert sorted(os.listdir(tmp_path)) == ["log.npz", "policy.py"]
 
 
-@pytest.mark.parametrize("what", ["save_chain", "save", "as_text"])
+@pytest.mark.parametrize("what", ["save_predictor", "save", "as_text"])
 def test_a_failure_while_writing_leaves_no_folder(what, folder, capfd, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device")
@@ -224,7 +234,14 @@ def test_an_existing_certificate_is_left_as_it_is(folder, capfd):
 
 # --- training records ----------------------------------------------------------------------------
 
-TRAINED = {"--out": "new", "--episodes": 3, "--test-episodes": 1, "--workers": 1}
+TRAINED = {
+    "--out": "new",
+    "--episodes": 3,
+    "--test-episodes": 1,
+    "--workers": 1,
+    "--scheme": "rec-2",
+    "--preset": "paper",
+}
 
 
 UNUSABLE = {
@@ -237,7 +254,7 @@ UNUSABLE = {
 def test_a_training_without_a_range_is_one_line_before_anything_is_rolled_out(
     changes, folder, trained, capfd, monkeypatch
 ):
-    monkeypatch.setattr("tightrope.rollouts.collect", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("tightrope.certificates.certify.collect", lambda *_, **__: 1 / 0)
     trained("run", **changes)
     assert "--pilot-episodes" in refused(capfd, "run", *options(TRAINED))
 

@@ -1,4 +1,4 @@
-"""`tightrope certify` of tables and LeRobot folders, as robots write them."""
+"""`tightrope certify` of tables: of steps, of LeRobot folders, and with a row per episode."""
 
 import json
 import os
@@ -11,15 +11,11 @@ from recordings import recording, short_fits
 from tables import WRITERS, rows_of, write_lerobot
 
 import tightrope as tr
-from tightrope.certificates.document import schema_problem
 from tightrope.certificates.verify import verify
 from tightrope.errors import InputError
 
 pytest.importorskip("pyarrow")
-QUICK = (  # the predictor is only regressed, and nothing is drawn
-    *("--scheme", "holdout", "--pilot-episodes", "0", "--return-range", "-20", "20"),
-    *("--mc-passes", "2", "--thin", "1", "--seed", "3"),
-)
+QUICK = ("--return-range", "-20", "20", "--thin", "1", "--seed", "3")
 COLUMNS = "obs=x*,reward=r,episode=run,step=t,terminated=fell,truncated=cut,success=won"
 
 
@@ -37,10 +33,8 @@ def read_document(name):
     return json.loads(Path(name, "certificate.json").read_text())
 
 
-def failure(document):
-    (found,) = (
-        said for said in document["statements"] if said["quantity"].endswith("is no success")
-    )
+def success(document):
+    (found,) = (said for said in document["statements"] if said["target"] == "success")
     return found
 
 
@@ -52,12 +46,11 @@ def test_every_table_gives_the_certificate_of_its_episodes(suffix, folder, capfd
     )
     assert (code, said) == (0, [])
     document = read_document("c")
-    assert schema_problem(document) is None
     assert verify("c") == []
     record = document["subject"]["recording"]
     assert record["format"] == suffix
     assert record["columns"]["obs"] == ["x0", "x1", "x2"]
-    assert failure(document)["estimate"] == pytest.approx(16 / 24)
+    assert success(document)["estimate"] == pytest.approx(6 / 18)  # of those that calibrate
     code, _, said = run(capfd, "certify", "log.npz", "--out", "d", *QUICK)
     assert (code, said) == (0, [])
     plain = read_document("d")  # the same episodes, without the statement on success
@@ -88,26 +81,24 @@ def test_a_lerobot_folder_is_certified_and_says_what_it_did_not_see(version, fol
     camera = "observation.images.front"
     assert said == [f"tightrope: warning: left the images {camera} out of the observation of robot"]
     document = read_document("certificate-robot")
-    assert schema_problem(document) is None
     assert verify("certificate-robot") == []
     assert out.startswith("Risk certificate for robot")
     assert document["subject"]["recording"]["format"] == f"LeRobot {version}"
     unseen = f"The predictor does not see the images of the log ({camera})."
     assert unseen in document["assumptions"]
-    assert failure(document)["estimate"] == pytest.approx(0.5)
+    assert success(document)["estimate"] == pytest.approx(0.5)
     named = ("--columns", "obs=observation.state,success=", "--out", "named")
     code, _, said = run(capfd, "certify", "robot", *named, *QUICK)
     assert (code, said) == (0, [])
     document = read_document("named")
     assert unseen not in document["assumptions"]
-    assert not any("success" in said["quantity"] for said in document["statements"])
+    assert not any(said["target"] == "success" for said in document["statements"])
 
 
 WRONG = {
     "no such column": ("robot.csv", f"{COLUMNS},obs=y*", "a column y* for obs in 'robot.csv'"),
-    "no such role": ("robot.csv", "colour=x0", "in --columns, found 'colour'"),
-    "no role": ("robot.csv", "x0", "expected --columns as ROLE=NAME,..."),
-    "no mapping": ("robot.csv", "", "name it with --columns reward=NAME"),
+    "no such role": ("robot.csv", "colour=x0", "roles of --columns among return, success"),
+    "no role": ("robot.csv", "x0", "expected roles of --columns among"),
     "columns for arrays": ("log.npz", "obs=x", "expected no --columns but for a table"),
     "columns for a policy": ("policy.py:act", "obs=x", "no --columns for a policy"),
     "a gap": ("gap.csv", COLUMNS, "--columns step= skips this check"),
@@ -131,10 +122,41 @@ def test_wrong_columns_are_one_line_and_nothing_is_written(source, columns, word
 
 
 def test_the_library_takes_the_same_option():
-    quick = {"scheme": "holdout", "pilot_episodes": 0, "return_range": (-20.0, 20.0)}
     with short_fits():
-        made = tr.certify(rows(), columns=COLUMNS, mc_passes=2, seed=0, **quick)
+        made = tr.certify(rows(), columns=COLUMNS, seed=0)
     assert made.subject["recording"]["columns"]["success"] == "won"
-    assert any(said.quantity.endswith("is no success") for said in made.statements)
+    assert made.statement("success").n == 18
     with pytest.raises(InputError, match="no `columns` for a policy"):
         tr.certify(len, "Pendulum-v1", columns="obs=x")
+
+
+# --- a row per episode ---------------------------------------------------------------------------
+
+
+def test_a_monitor_file_of_a_training_needs_frozen(folder, capfd):
+    rows = "".join(f"{i % 7},{10 + i % 3},{i}\n" for i in range(40))
+    Path("monitor.csv").write_text('#{"t_start": 0.0, "env_id": "A-v1"}\nr,l,t\n' + rows)
+    code, out, said = run(capfd, "certify", "monitor.csv", "--out", "c")
+    assert (code, out, len(said)) == (2, "", 1)
+    assert "give --frozen" in said[0]
+    code, out, said = run(capfd, "certify", "monitor.csv", "--out", "c", "--frozen")
+    assert (code, said) == (0, [])
+    assert "All 40 episodes calibrate: hold-out bounds, no PAC-Bayes." in out
+    assert "predictor.safetensors" not in os.listdir("c")
+    assert verify("c") == []
+
+
+def test_the_best_of_several_evaluations_is_paid_for(folder, capfd):
+    rng = np.random.default_rng(0)
+    results = rng.normal(5.0, 1.0, (4, 30))
+    arrays = {"timesteps": np.arange(4), "results": results, "ep_lengths": np.ones((4, 30), int)}
+    np.savez("evaluations.npz", **arrays)
+    for which, row, candidates in (("last", 3, 1), ("2", 1, 1), ("best", None, 4)):
+        given = ("--evaluation", which, "--out", which)
+        code, _, said = run(capfd, "certify", "evaluations.npz", *given)
+        assert (code, said) == (0, [])
+        document = read_document(which)
+        assert document["settings"]["candidates"] == candidates
+        (returns,) = (s for s in document["statements"] if s["kind"] == "return")
+        of = int(results.mean(axis=1).argmax()) if row is None else row
+        assert f"mean of all {results[of].mean():.6g}" in returns["note"]

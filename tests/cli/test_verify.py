@@ -70,18 +70,21 @@ SPOILT = {
     "nothing": (lambda text: "", "certificate at"),
     "no JSON": (lambda text: "certificate", "certificate at"),
     "half of it": (lambda text: text[: len(text) // 2], "certificate at"),
-    "another document": (lambda text: "[1, 2]", "does not follow the schema"),
-    "NaN": (lambda text: text.replace('"bound": 0', '"bound": NaN, "x": 0'), "NaN"),
-    "infinity": (lambda text: text.replace('"bound": 0', '"bound": -Infinity, "x": 0'), "Infinity"),
+    "another document": (lambda text: "[1, 2]", "found no JSON object"),
+    "NaN": (lambda text: text.replace('"bound": 0', '"bound": NaN, "x": 0'), "found nan"),
+    "infinity": (
+        lambda text: text.replace('"bound": 0', '"bound": -Infinity, "x": 0'),
+        "found -inf",
+    ),
     "a word for a number": (
         lambda text: text.replace('"bound": 0', '"bound": "", "x": 0'),
         "schema",
     ),
-    "a key twice": (lambda text: text.replace('"n":', '"n": 1, "n":', 1), "twice"),
+    "a key twice": (lambda text: text.replace('"n":', '"n": 1, "n":', 1), "its text is not what"),
     "a number too long to read": (lambda text: f"[{'9' * 5000}]", "certificate at"),
     "an older version": (
-        lambda text: text.replace('"schema_version": 4', '"schema_version": 1'),
-        "issue the certificate anew",
+        lambda text: text.replace('"schema_version": 5', '"schema_version": 1'),
+        "issue the certificate again",
     ),
     **{f"{depth} lists deep": (nested(depth), "") for depth in (100, 300, 900, 3000, 100_000)},
 }

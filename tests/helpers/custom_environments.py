@@ -185,12 +185,16 @@ SHAPES = {
     "Bits-v0": (MultiBinary(3),),
     "Ragged-v0": (Dict({"points": Sequence(Box(-1.0, 1.0, (2,), np.float32))}),),
     "Chords-v0": (VECTOR, MultiDiscrete([2, 3])),
+    "Strings-v0": (MultiDiscrete([3, 2, 4]),),
     "Nested-v0": (VECTOR, Dict({"left": ACTIONS})),
     "Five-v0": (FIVE, STRETCHED),
     "FiveWide-v0": (FIVE, Box(-100.0, 100.0, (2,), np.float32)),
     "FiveNarrow-v0": (FIVE, Box(-1.0, 1.0, (1,), np.float32)),
     "FiveKeys-v0": (FIVE, Discrete(4)),
     "FiveSwitch-v0": (FIVE, Discrete(2)),
+    "FiveChords-v0": (FIVE, MultiDiscrete([2, 3])),
+    "FiveBits-v0": (FIVE, MultiBinary(3)),
+    "FiveGrid-v0": (FIVE, Box(-1.0, np.float32([[1, 2], [3, 4]]), (2, 2), np.float32)),
 }
 KINDS = {
     "Raises-v0": "raise",

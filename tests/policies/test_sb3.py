@@ -8,6 +8,7 @@ import pickle
 import zipfile
 
 import custom_environments
+import gymnasium as gym
 import numpy as np
 import pytest
 import sb3_contrib
@@ -38,7 +39,10 @@ SAME = [
     ("PPO", BOX, {**GSDE, "squash_output": True, "full_std": False}),
     ("SAC", BOX, {**GSDE, "clip_mean": 0.2, "use_expln": True}),
     ("TQC", BOX, {**GSDE, "clip_mean": 0.0}),
-    *[("PPO", BOX, {"activation_fn": getattr(torch.nn, n)}) for n in ("ReLU", "ELU", "LeakyReLU")],
+    *[
+        ("PPO", BOX, {"activation_fn": getattr(torch.nn, name)})
+        for name in ("ReLU", "ELU", "LeakyReLU", "SiLU", "GELU", "Sigmoid", "Softplus")
+    ],
     *[("SAC", BOX, {"activation_fn": torch.nn.Tanh}), ("QRDQN", KEYS, {**RELU, "n_quantiles": 7})],
     *[("PPO", BOX, {"net_arch": net}) for net in ({"pi": [8], "vf": [16]}, {"pi": [], "vf": [4]})],
     *[(name, BOX, {"net_arch": []}) for name in ("PPO", "SAC", "TQC", "DDPG")],
@@ -49,6 +53,17 @@ SAME = [
     ("PPO", BOX, {"ortho_init": False, "log_std_init": -1.0, "share_features_extractor": False}),
     ("PPO", BOX, {"features_extractor_class": FlattenExtractor}),
     ("A2C", BOX, {"optimizer_class": torch.optim.AdamW, "optimizer_kwargs": {"eps": 1e-5}}),
+    ("PPO", BOX, {"normalize_images": False, "features_extractor_kwargs": {}}),
+    *[("PPO", env, {}) for env in ("FiveChords-v0", "FiveBits-v0", "FiveGrid-v0")],
+    ("SAC", "FiveGrid-v0", {}),
+    ("PPO", BOX, {"arguments": {"clip_range": lambda left: 0.1 * left, "target_kl": 0.1}}),
+]
+# Observations that are flattened; SB3 flattens them alike. Two dimensions are never an image to it.
+FLATTENED = [
+    *[(name, env, "MlpPolicy", {}) for name in ("PPO", "TD3") for env in ("Grid-v0", "Symbol-v0")],
+    *[("SAC", env, "MlpPolicy", {}) for env in ("Bits-v0", "Strings-v0")],
+    *[(name, "Dictionary-v0", "MultiInputPolicy", {}) for name in ("PPO", "SAC", "TQC", "TD3")],
+    ("A2C", "Dictionary-v0", "MultiInputPolicy", {"features_extractor_class": CombinedExtractor}),
 ]
 
 
@@ -59,6 +74,7 @@ def environment(name):
 def assert_same(actions, expected):
     """To float32 rounding; which of two equal values is larger is left to it as well."""
     assert len(np.unique(expected.round(3), axis=0)) > 1  # or the comparison would prove little
+    assert actions.shape == expected.shape
     if expected.dtype.kind == "i":
         assert (actions != expected).sum() <= 1
     else:
@@ -87,7 +103,9 @@ class CustomPolicy(ActorCriticPolicy):
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "env", "keywords"), SAME, ids=lambda value: str(value).replace(" ", "")[:60]
+    ("algorithm", "env", "keywords"),
+    SAME,
+    ids=lambda value: str(value).partition(" at 0x")[0].replace(" ", "")[:60],
 )
 def test_a_rebuilt_policy_predicts_what_sb3_predicts(algorithm, env, keywords, sb3_model, sb3_file):
     expected, _ = sb3_model(algorithm, env, **keywords).predict(OBSERVATIONS, deterministic=True)
@@ -98,29 +116,21 @@ def test_a_rebuilt_policy_predicts_what_sb3_predicts(algorithm, env, keywords, s
     assert "unknown" not in policy.name
 
 
-@pytest.mark.parametrize("algorithm", ["PPO", "SAC", "TQC", "TD3"])
-@pytest.mark.parametrize("keywords", [{}, {"features_extractor_class": CombinedExtractor}], ids=str)
-def test_a_policy_of_dictionaries_is_rebuilt_for_the_flattened_environment(
-    algorithm, keywords, sb3_model, sb3_file
+@pytest.mark.parametrize(("algorithm", "env", "kind", "keywords"), FLATTENED)
+def test_a_policy_of_other_observations_is_rebuilt_for_the_flattened_environment(
+    algorithm, env, kind, keywords, sb3_model, sb3_file
 ):
-    space = custom_environments.DICTIONARY
+    made, flattened = gym.make(env), environment(env)
+    space = made.observation_space
     space.seed(0)
     samples = [space.sample() for _ in range(1000)]
-    batch = {key: np.stack([sample[key] for sample in samples]) for key in space}
-    model = sb3_model(algorithm, "Dictionary-v0", "MultiInputPolicy", **keywords)
-    expected, _ = model.predict(batch, deterministic=True)
-    env = environment("Dictionary-v0")
-    flat = np.stack([env.observation(sample) for sample in samples]).astype(np.float32)
-    policy = load_policy(sb3_file(algorithm, "Dictionary-v0", "MultiInputPolicy", **keywords), env)
+    keyed = isinstance(space, gym.spaces.Dict)
+    batch = {key: np.stack([s[key] for s in samples]) for key in space} if keyed else samples
+    model = sb3_model(algorithm, env, kind, **keywords)
+    expected, _ = model.predict(batch if keyed else np.stack(batch), deterministic=True)
+    flat = np.stack([gym.spaces.flatten(space, sample) for sample in samples]).astype(np.float32)
+    policy = load_policy(sb3_file(algorithm, env, kind, **keywords), flattened)
     assert_same(policy.act(flat, NO_NOISE), expected)
-
-
-def test_a_policy_of_a_grid_is_rebuilt_for_the_flattened_environment(sb3_model, sb3_file):
-    """Two dimensions are never an image to SB3: it flattens them."""
-    grids = np.random.default_rng(0).uniform(-1, 1, (1000, 2, 3)).astype(np.float32)
-    expected, _ = sb3_model("PPO", "Grid-v0").predict(grids, deterministic=True)
-    policy = load_policy(sb3_file("PPO", "Grid-v0"), environment("Grid-v0"))
-    assert_same(policy.act(grids.reshape(-1, 6), NO_NOISE), expected)
 
 
 # --- old zips ---------------------------------------------------------------------------------
@@ -297,16 +307,23 @@ def test_the_spread_of_sac_is_limited_as_in_sb3(sb3_model, sb3_file):
     np.testing.assert_allclose(action, low + (high - low) * (squashed + 1) / 2, atol=1e-5)
 
 
-@pytest.mark.parametrize("algorithm", ["PPO", "A2C"])
-def test_sampled_discrete_actions_have_the_probabilities_of_sb3(algorithm, sb3_model, sb3_file):
-    model = sb3_model(algorithm, "FiveKeys-v0")
+@pytest.mark.parametrize(
+    ("env", "outputs"), [("FiveKeys-v0", 4), ("FiveChords-v0", 5), ("FiveBits-v0", 3)]
+)
+def test_sampled_discrete_actions_have_the_probabilities_of_sb3(env, outputs, sb3_model, sb3_file):
+    model = sb3_model("PPO", env)
     for row, observation in enumerate(OBSERVATIONS[:3]):
-        distribution = model.policy.get_distribution(torch.from_numpy(observation[None]))
-        probabilities = distribution.distribution.probs.detach().numpy()[0]
-        samples = draws(sb3_file(algorithm, "FiveKeys-v0"), "FiveKeys-v0", 4, observation, row)
-        found = np.bincount(samples, minlength=4) / DRAWS
-        error = 6 * np.sqrt(probabilities * (1 - probabilities) / DRAWS) + 1e-9
-        assert (np.abs(found - probabilities) < error).all()
+        made = model.policy.get_distribution(torch.from_numpy(observation[None])).distribution
+        parts = [each.probs.detach().numpy()[0] for each in np.atleast_1d(made)]
+        samples = draws(sb3_file("PPO", env), env, outputs, observation, row)
+        columns = samples.reshape(DRAWS, -1).T
+        if env == "FiveBits-v0":
+            (bits,) = parts
+            parts = [np.array([1 - p, p]) for p in bits]
+        for column, probabilities in zip(columns, parts, strict=True):
+            found = np.bincount(column, minlength=len(probabilities)) / DRAWS
+            error = 6 * np.sqrt(probabilities * (1 - probabilities) / DRAWS) + 1e-9
+            assert (np.abs(found - probabilities) < error).all()
 
 
 @pytest.mark.parametrize(
@@ -376,7 +393,7 @@ def test_malicious_weights_in_a_zip_are_not_executed(legacy, member, tmp_path, s
 
 REFUSED = {
     "learned features extractor": {"features_extractor_class": Extractor},
-    "unknown activation": {"activation_fn": torch.nn.SiLU},
+    "unknown activation": {"activation_fn": torch.nn.Hardswish},
     "custom policy class": {"policy": CustomPolicy},
 }
 
@@ -476,7 +493,7 @@ def test_whatever_a_trusted_zip_raises_is_one_line(tmp_path, sb3_file):
 
 
 def test_a_trusted_policy_of_dictionaries_that_cannot_be_rebuilt_is_one_line(sb3_file):
-    path = sb3_file("PPO", "Dictionary-v0", "MultiInputPolicy", activation_fn=torch.nn.SiLU)
+    path = sb3_file("PPO", "Dictionary-v0", "MultiInputPolicy", activation_fn=torch.nn.Mish)
     with pytest.raises(InputError, match=r"of vectors, found one of Dict.*file\.py:name"):
         load_policy(path, environment("Dictionary-v0"), trust=True)
 

@@ -69,6 +69,7 @@ DOCUMENTS = [
     {"env_wrapper": [WRAPPER, {"x.y.HistoryWrapper": {"horizon": 2}}, {"z.Empty": {}}]},
     {"normalize": "{'norm_obs': True, 'norm_reward': False}", "tuple": (1, 2.0, "x")},
     {"shared": TUPLE, "again": [TUPLE, [TUPLE]], "big": 3405556843, "small": 7.3e-05},
+    OrderedDict(normalize=True, normalize_kwargs={"norm_obs": True, "norm_reward": False}),
 ]
 
 
@@ -123,7 +124,7 @@ def test_a_damaged_document_is_a_value_error(text):
 @pytest.mark.parametrize("published", [False, True])
 @pytest.mark.parametrize(
     "normalize",
-    [True, "{'norm_obs': True, 'norm_reward': False}", {"norm_obs": True}],
+    [True, "dict(norm_obs=True, norm_reward=False)", {"norm_obs": True}],
     ids=lambda value: type(value).__name__,
 )
 def test_a_folder_gives_policy_statistics_and_environment(published, normalize, zoo, models):
@@ -143,6 +144,48 @@ def test_a_folder_gives_policy_statistics_and_environment(published, normalize, 
     assert normalization(policy) == ("vec_normalize.pkl" if published else "vecnormalize.pkl")
     raw = load_policy(folder, source.environment.make(), normalize=False)
     assert normalization(raw) == "none"
+
+
+@pytest.mark.parametrize(
+    "statistics", [None, "vec_normalize.pkl", "ppo-Pendulum-v1/vec_normalize.pkl"]
+)
+def test_a_published_folder_without_files_of_the_zoo_has_one_policy(statistics, zoo, models):
+    """As `package_to_hub` leaves it; the id is in the name, and statistics there are its own."""
+    folder = zoo(published=True)
+    for name in ("args.yml", "config.yml"):
+        (folder / name).unlink()
+    for name in ("README.md", "config.json", "results.json", "replay.mp4", ".gitattributes"):
+        (folder / name).write_text("{}")
+    (folder / "train_eval_metrics.zip").write_bytes(b"PK")
+    (folder / "ppo-Pendulum-v1").mkdir()
+    kept = (folder / "vec_normalize.pkl").rename(folder / (statistics or "elsewhere"))
+    assert not is_recording(folder)
+    source = policy_source(folder)
+    assert source.environment == EnvInfo.of("Pendulum-v1")
+    if statistics is None:
+        with pytest.raises(InputError, match="VecNormalize"):
+            load_policy(source.policy, source.environment.make())
+    else:
+        policy = load_policy(source.policy, source.environment.make())
+        assert normalization(policy) == kept.name
+    (folder / "ppo-Pendulum-v1.zip").rename(folder / "model.zip")
+    with pytest.raises(InputError, match="expected `env`, found no file that names one"):
+        policy_source(folder)
+
+
+@pytest.mark.parametrize(
+    ("normalize", "keywords", "expected"),
+    [
+        (True, {"norm_obs": False, "norm_reward": True}, "none"),
+        (True, {"norm_obs": True}, "vecnormalize.pkl"),
+        ("{'norm_obs': False, 'norm_reward': True}", None, "none"),
+        ({"norm_obs": False}, None, "none"),
+    ],
+)
+def test_observations_are_normalised_only_if_the_run_says_so(normalize, keywords, expected, zoo):
+    folder = zoo(normalize=normalize, normalize_kwargs=keywords)
+    run = find_run(folder)
+    assert (run.require_statistics() is None) == (expected == "none")
 
 
 def test_another_zip_of_the_folder_is_taken_on_request(zoo):
@@ -166,7 +209,9 @@ def test_a_zip_that_belongs_to_no_run_is_a_zip(zoo, tmp_path):
     (tmp_path / "alone").mkdir()
     (folder / "Pendulum-v1.zip").rename(tmp_path / "alone" / "model.zip")
     assert find_run(tmp_path / "alone" / "model.zip") is None
-    assert find_run(tmp_path / "alone") is None
+    for name in ("model.zip", "other.zip"):  # no policy, or two of them
+        (tmp_path / "alone" / name).write_bytes(b"PK")
+        assert find_run(tmp_path / "alone") is None
 
 
 def test_arguments_of_the_environment_are_its_own(zoo):
@@ -187,6 +232,12 @@ def test_the_time_feature_is_known(wrapper, zoo):
     assert env.observation_space.shape == (4,)
     episodes = collect(source.policy, source.environment, 1, seed=0, workers=1)
     np.testing.assert_allclose(episodes.observations[:, 3], 1 - np.arange(200) / 200, rtol=1e-6)
+    # The wrapper belongs to the policy: also around an id that replaces the recorded one ...
+    named = policy_source(source.policy, "Pendulum-v1").environment
+    assert named.make().observation_space == env.observation_space
+    # ... and not around what a function returns, which is meant as it is.
+    made = policy_source(source.policy, lambda: gym.make("Pendulum-v1")).environment
+    assert made.make().observation_space.shape == (3,)
 
 
 class Goals(gym.Env):

@@ -10,7 +10,7 @@ from recordings import recording, short_fits
 from study_folders import study_folder
 from study_tables import study_table
 
-from tightrope.certificates import certify
+from tightrope.certificates.certify import certify
 from tightrope.reports import write_study_page
 
 

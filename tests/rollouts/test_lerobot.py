@@ -11,7 +11,7 @@ from tightrope.errors import InputError
 from tightrope.rollouts import is_recording, load_episodes
 from tightrope.rollouts.lerobot import import_lerobot
 
-pytest.importorskip("pyarrow")
+pyarrow = pytest.importorskip("pyarrow")
 LENGTHS = (3, 1, 5, 2, 4)
 VERSIONS = ("v2.1", "v3.0")
 
@@ -85,21 +85,17 @@ def test_what_is_written_is_read_in_both_layouts(version, lists, tmp_path):
         }
 
 
-@pytest.mark.parametrize("packed", [1, 2, 3, 100])
-def test_version_3_may_pack_any_number_of_episodes_in_a_file(packed, tmp_path):
-    folder = write_lerobot(tmp_path / "robot", frames(), "v3.0", packed=packed, chunk=2)
-    compare(load_episodes(folder), frames())
-
-
-def test_version_2_0_is_laid_out_as_2_1(tmp_path):
-    compare(load_episodes(write_lerobot(tmp_path / "robot", frames(), "v2.0")), frames())
-
-
-def test_more_episodes_than_a_chunk_holds_are_in_their_order(version, tmp_path):
-    lengths = [1 + index % 3 for index in range(13)]
-    folder = write_lerobot(tmp_path / "robot", frames(lengths), version, packed=1, chunk=5)
-    assert len(list((folder / "data").iterdir())) == 3
-    compare(load_episodes(folder), frames(lengths))
+def test_any_number_of_episodes_may_be_packed_in_a_file_and_of_files_in_a_chunk(tmp_path):
+    for number, (version, packed, lengths) in enumerate(
+        [
+            ("v2.0", 1, LENGTHS),
+            *(("v3.0", packed, LENGTHS) for packed in (1, 3, 100)),
+            *((version, 1, [1 + index % 3 for index in range(13)]) for version in VERSIONS),
+        ]
+    ):
+        folder = tmp_path / f"robot{number}"
+        write_lerobot(folder, frames(lengths), version, packed=packed, chunk=5)
+        compare(load_episodes(folder), frames(lengths))
 
 
 def test_a_single_file_of_the_folder_is_a_table_of_the_usual_names(version, tmp_path):
@@ -110,19 +106,13 @@ def test_a_single_file_of_the_folder_is_a_table_of_the_usual_names(version, tmp_
     assert found.subject["recording"]["format"] == "parquet"
 
 
-def test_an_episode_without_done_is_truncated_at_its_last_frame(version, tmp_path):
-    folder = write_lerobot(tmp_path / "robot", frames(drop=("next.done",)), version)
-    found = load_episodes(folder)
-    assert found.truncated.all()
-    assert not found.terminated.any()
-
-
-def test_done_and_truncated_together_tell_the_ends_apart(version, tmp_path):
+def test_an_episode_is_truncated_where_no_feature_says_that_it_is_done(version, tmp_path):
+    open_end = write_lerobot(tmp_path / "a", frames(drop=("next.done",)), version)
     cut = {"next.truncated": lambda length: np.arange(length) == (length - 1) * (length > 2)}
-    folder = write_lerobot(tmp_path / "robot", frames((3, 1, 5), **cut), version)
-    found = load_episodes(folder)
-    assert found.truncated.tolist() == [True, True, True]
-    assert not found.terminated.any()
+    for folder in (open_end, write_lerobot(tmp_path / "b", frames((3, 1, 5), **cut), version)):
+        found = load_episodes(folder)
+        assert found.truncated.all()
+        assert not found.terminated.any()
 
 
 def test_columns_choose_features_and_the_meaning_of_done(version, tmp_path):
@@ -150,41 +140,29 @@ def test_a_reward_may_be_success(version, tmp_path):
     assert found[2].rewards.tolist() == [0.0, 1.0, 0.0, 0.0, 0.0]
 
 
-@pytest.mark.parametrize("kind", ["video", "image"])
-def test_images_beside_numbers_are_left_out_with_a_warning_and_on_record(kind, version, tmp_path):
-    camera = "observation.images.front"
-    folder = write_lerobot(tmp_path / "robot", frames(), version, **{kind: camera})
-    with pytest.warns(UserWarning, match=f"left the images {camera} out of the observation of rob"):
-        found = load_episodes(folder)
-    compare(found, frames())
-    assert found.subject["recording"]["left_out"] == [camera]
-    with pytest.raises(InputError, match=rf"found images \({camera}\)"):
-        load_episodes(folder, f"obs={camera}")
-    named = load_episodes(folder, "obs=observation.state")
-    assert "left_out" not in named.subject["recording"]
-
-
-@pytest.mark.parametrize("kind", ["video", "image"])
-def test_images_alone_are_refused_with_what_to_do(kind, version, tmp_path):
-    drop = ("observation.state", "observation.environment_state", "observation.gripper")
-    given = {kind: "observation.image"}
-    folder = write_lerobot(tmp_path / "robot", frames(drop=drop), version, **given)
-    with pytest.raises(
-        InputError, match=r"images \(observation.image\).*robot's state or features"
-    ):
-        load_episodes(folder)
-    assert load_episodes(folder, "obs=timestamp").observations.shape == (sum(LENGTHS), 1)
-
-
-def test_a_feature_with_three_dimensions_is_an_image_whatever_its_numbers(version, tmp_path):
-    depth = {"observation.depth": lambda length: np.zeros((length, 2, 2, 1), np.float32)}
-    folder = write_lerobot(tmp_path / "robot", frames(**depth), version)
-    with pytest.warns(UserWarning, match="left the images observation.depth out"):
-        compare(load_episodes(folder), frames())
-
-
-def test_a_feature_with_two_dimensions_is_laid_side_by_side(version, tmp_path):
+def test_images_are_left_out_with_a_warning_and_on_record_or_refused(version, tmp_path):
+    """Also numbers in three dimensions; numbers in two are laid side by side."""
+    camera = "observation.camera"
+    depth = {camera: lambda length: np.zeros((length, 2, 2, 1), np.float32)}
     points = {"observation.points": lambda length: np.arange(length * 6.0).reshape(length, 2, 3)}
+    drop = ("observation.state", "observation.environment_state", "observation.gripper")
+    for kind, more, image in (
+        ("video", {}, {"video": camera}),
+        ("image", {}, {"image": camera}),
+        ("depth", depth, {}),
+    ):
+        folder = write_lerobot(tmp_path / kind, frames(**more), version, **image)
+        with pytest.warns(UserWarning, match=f"left the images {camera} out of the observation of"):
+            found = load_episodes(folder)
+        compare(found, frames())
+        assert found.subject["recording"]["left_out"] == [camera]
+        assert "left_out" not in load_episodes(folder, "obs=*state").subject["recording"]
+        alone = write_lerobot(tmp_path / f"{kind}s", frames(drop=drop, **more), version, **image)
+        for columns, source in ((f"obs={camera}", folder), (None, alone)):
+            with pytest.raises(
+                InputError, match=rf"images \({camera}\).*robot's state or features"
+            ):
+                load_episodes(source, columns)
     folder = write_lerobot(tmp_path / "robot", frames(**points), version)
     found = load_episodes(folder, "obs=observation.points")
     np.testing.assert_array_equal(found[2].observations, np.arange(30.0).reshape(5, 6))
@@ -211,63 +189,62 @@ def last_data(folder):
     return max((folder / "data").rglob("*.parquet"))
 
 
-BAD = {
-    "no version": (lambda f: info(f, codebase_version=None), "expected codebase_version"),
-    "no features": (lambda f: info(f, features=None), "expected features"),
-    "features that are none": (lambda f: info(f, features={"a": 3}), "a record of each feature"),
-    "an old version": (lambda f: info(f, codebase_version="v1.6"), "v3.0, found .* 'v1.6'"),
-    "a future version": (lambda f: info(f, codebase_version="v4.0"), "v3.0, found .* 'v4.0'"),
-    "a version that is none": (lambda f: info(f, codebase_version="new"), "version 'new'"),
-    "another storage": (lambda f: info(f, storage_format="lance"), "files .*, found 'lance'"),
-    "no number of frames": (lambda f: info(f, total_frames="x"), "expected total_frames"),
-    "more episodes than there are": (
-        lambda f: info(f, total_episodes=9),
-        "expected 9 episodes with 15 frames, .* found 5 with 15 .*: download",
-    ),
-    "no JSON": (lambda f: (f / "meta/info.json").write_text("{"), "info.json' is damaged"),
-    "a list": (lambda f: (f / "meta/info.json").write_text("[]"), "a record, found list"),
-    "a missing file": (lambda f: last_data(f).unlink(), "found . with .* download"),
-    "no data": (lambda f: shutil.rmtree(f / "data"), "parquet, found none .*: download"),
-    "a damaged file": (lambda f: last_data(f).write_bytes(b"PAR1"), "cannot read '.*parquet'"),
-    "missing frames": (
-        lambda f: rewrite(last_data(f), lambda table: table.slice(0, len(table) - 1)),
-        "expected 5 episodes with 15 frames, .*, found 5 with 14",
-    ),
-    "frames twice": (
-        lambda f: rewrite(
-            last_data(f), lambda table: __import__("pyarrow").concat_tables([table, table])
-        ),
-        "expected 5 episodes with 15 frames, .*, found 5 with 19",
-    ),
-    "unordered frames": (
-        lambda f: rewrite(last_data(f), lambda table: table.take(list(range(len(table)))[::-1])),
-        "step 2 after 3 in episode 4 .*sort by step",
-    ),
-    "a column that only the features have": (
-        lambda f: rewrite(last_data(f), lambda table: table.drop_columns(["next.reward"])),
-        "expected a column next.reward, found none in",
-    ),
-    "done within an episode": (
-        lambda f: rewrite(
-            last_data(f),
-            lambda table: table.set_column(
-                table.schema.get_field_index("next.done"),
-                "next.done",
-                __import__("pyarrow").array([True] * len(table)),
-            ),
-        ),
-        "done only in the last row of an episode, found it in row 11, within episode 4",
-    ),
-}
+def done_in_all(table):
+    index = table.schema.get_field_index("next.done")
+    return table.set_column(index, "next.done", pyarrow.array([True] * len(table)))
 
 
-@pytest.mark.parametrize(("spoil", "words"), BAD.values(), ids=BAD)
-def test_a_bad_folder_is_one_line_that_says_what_is_wrong(spoil, words, version, tmp_path):
-    folder = write_lerobot(tmp_path / "robot", frames(), version, packed=4)
-    spoil(folder)
-    with pytest.raises(InputError, match=words) as refusal:
-        load_episodes(folder)
-    assert "\n" not in str(refusal.value)
+def text(folder, content):
+    (folder / "meta/info.json").write_text(content)
+
+
+def data(change):
+    """What rewrites the last file of a folder."""
+    return lambda folder: rewrite(last_data(folder), change)
+
+
+BAD = [
+    (lambda f: info(f, codebase_version=None), "expected `codebase_version`, found none"),
+    (lambda f: info(f, features=None), "expected `features`, found none"),
+    (lambda f: info(f, features={"a": 3}), "`features` must be an object"),
+    (lambda f: info(f, codebase_version="v1.6"), "v3.0, found .* 'v1.6'"),
+    (lambda f: info(f, codebase_version="v4.0"), "v3.0, found .* 'v4.0'"),
+    (lambda f: info(f, codebase_version="new"), "version 'new'"),
+    (lambda f: info(f, storage_format="lance"), "files .*, found 'lance'"),
+    (lambda f: info(f, total_frames="x"), "`total_frames` must be a whole number, found 'x'"),
+    (lambda f: info(f, total_episodes=9), "9 episodes with 15 frames, .* found 5 with 15 .*: down"),
+    (lambda f: text(f, "{"), "info.json' is damaged"),
+    (lambda f: text(f, "[]"), "must be an object, found"),
+    (lambda f: text(f, "[" * 100_000), "info.json' is damaged"),
+    (lambda f: last_data(f).unlink(), "found . with .* download"),
+    (lambda f: shutil.rmtree(f / "data"), "parquet, found none .*: download"),
+    (lambda f: last_data(f).write_bytes(b"PAR1"), "cannot read '.*parquet'"),
+    (data(lambda table: table.slice(0, len(table) - 1)), "15 frames, .*, found 5 with 14"),
+    (data(lambda table: pyarrow.concat_tables([table] * 2)), "15 frames, .*, found 5 with 19"),
+    (data(lambda table: table.take(list(range(len(table)))[::-1])), "step 2 after 3 in episode 4"),
+    (data(lambda table: table.drop_columns(["next.reward"])), "column next.reward, found none in"),
+    (data(done_in_all), "found it in row 11, within episode 4"),
+]
+
+
+def test_a_bad_folder_is_one_line_that_says_what_is_wrong(version, tmp_path):
+    for number, (spoil, words) in enumerate(BAD):
+        folder = write_lerobot(tmp_path / str(number), frames(), version, packed=4)
+        spoil(folder)
+        with pytest.raises(InputError, match=words) as refusal:
+            load_episodes(folder)
+        assert "\n" not in str(refusal.value)
+
+
+def test_a_folder_with_links_is_refused(version, tmp_path):
+    """They may lead to files that the sender of the folder cannot read, and the reader can."""
+    for name in ("data", "meta", "file"):
+        folder = write_lerobot(tmp_path / name, frames(), version)
+        linked = last_data(folder) if name == "file" else folder / name
+        linked.rename(tmp_path / f"{name} elsewhere")
+        linked.symlink_to(tmp_path / f"{name} elsewhere")
+        with pytest.raises(InputError, match=r"no links in .*found"):
+            load_episodes(folder)
 
 
 def test_a_folder_of_another_kind_is_no_lerobot_dataset(tmp_path):

@@ -5,6 +5,7 @@ pairs; a positive mean is in favour of A. Row i of one sample is paired with row
 """
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import log
 from typing import Any
 
@@ -84,21 +85,14 @@ class Interval:
         low: lower end.
         high: upper end.
         confidence: of this interval alone, in every comparison to choose from.
-        first: interval of the figure of A, with that confidence; None where no limits are known.
-        second: the same of B.
-        detectable: the smallest measure that as many pairs as these would typically show; None if
-            there is none.
-        more: further pairs that would decide, if they are like these; None if nothing will.
+        failures: failure probability of the lower end, and of the upper one.
     """
 
     question: Question
     low: float
     high: float
     confidence: float
-    first: Range = None
-    second: Range = None
-    detectable: float | None = None
-    more: int | None = None
+    failures: tuple[float, float]
 
     @property
     def verdict(self) -> str:
@@ -113,6 +107,54 @@ class Interval:
     def is_decided(self) -> bool:
         """Whether one of the policies is favoured."""
         return self.verdict not in (UNDECIDED, CONTRADICTION)
+
+    @cached_property
+    def first(self) -> Range:
+        """An interval of the figure of A, with this confidence; None where it has no limits."""
+        return self._side(0)
+
+    @cached_property
+    def second(self) -> Range:
+        """The same of B."""
+        return self._side(1)
+
+    def _side(self, side: int) -> Range:
+        limits, values = self.question.limits, self.question.values[side]
+        return None if limits is None else _bounded(_centred(values, limits), limits, self.failures)
+
+    @cached_property
+    def detectable(self) -> float | None:
+        """The smallest measure that excludes 0, the pairs being as far apart as these are.
+
+        A share of them is in favour of A, the others of B; (D.1) depends on no order. None if not
+        even all in favour of A would exclude it.
+        """
+        q, needed = self.question, log(1.0 / self.failures[0])
+        sizes = np.abs(q.differences)
+        if not q.n or _capital(up := _gains(sizes), q.n) < needed:
+            return None
+        down = _gains(-sizes)
+        low, high = 0.0, 1.0
+        while high - low > 1e-4:
+            lead = (low + high) / 2.0
+            gains = (1 + lead) / 2 * up + (1 - lead) / 2 * down
+            low, high = (low, lead) if _capital(gains, q.n) >= needed else (lead, high)
+        return high * _mean(sizes) * q.width
+
+    @cached_property
+    def more(self) -> int | None:
+        """Further pairs until 0 is excluded, if they are like those seen; None if nothing will."""
+        q, needed = self.question, log(1.0 / self.failures[0])
+        if q.effect == 0:
+            return None
+        gains = _gains(np.sign(q.effect) * q.differences)
+        low, high = 0, _MOST
+        if _capital(gains, high) < needed:
+            return None
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if _capital(gains, middle) >= needed else (middle, high)
+        return max(high - q.n, 0)
 
     def to_json(self) -> dict[str, Any]:
         """The interval and its question as one JSON object."""
@@ -150,21 +192,18 @@ def intersect(question: Question, ledger: Ledger, before: Interval | None = None
     The intervals of (D.1) hold for all numbers of values at once, so their intersection does.
     """
     q = question
-    lower, upper = (ledger.failure(f"{q.name}: {side}") for side in ("lower", "upper"))
-    low, high = _bounded(q.differences, (-q.width, q.width), lower, upper)
+    lower, upper = failures = (
+        ledger.failure(f"{q.name}: lower"),
+        ledger.failure(f"{q.name}: upper"),
+    )
+    low, high = _bounded(q.differences, (-q.width, q.width), failures)
     if before is not None:
         low, high = max(before.low, low), min(before.high, high)
-    first, second = (
-        None if q.limits is None else _bounded(_centred(v, q.limits), q.limits, lower, upper)
-        for v in q.values
-    )
-    confidence = 1.0 - ledger.candidates * (lower + upper)
-    ahead = _detectable(q, lower), _more(q, lower)
-    return Interval(q, low, high, confidence, first, second, *ahead)
+    return Interval(q, low, high, 1.0 - ledger.candidates * (lower + upper), failures)
 
 
 def _bounded(
-    values: Floats, limits: tuple[float, float], lower: float, upper: float
+    values: Floats, limits: tuple[float, float], failures: tuple[float, float]
 ) -> tuple[float, float]:
     """An interval of the mean of values in [-1, 1], in units in which these are `limits`."""
     low, high = limits
@@ -172,50 +211,13 @@ def _bounded(
     if not len(values):
         return low, high
     return (
-        middle + half * float(difference_lower(values, delta=lower)),
-        middle + half * float(difference_upper(values, delta=upper)),
+        middle + half * float(difference_lower(values, delta=failures[0])),
+        middle + half * float(difference_upper(values, delta=failures[1])),
     )
 
 
 def _centred(values: Floats, limits: tuple[float, float]) -> Floats:
     return np.clip((2.0 * values - sum(limits)) / (limits[1] - limits[0]), -1.0, 1.0)
-
-
-def _detectable(q: Question, delta: float) -> float | None:
-    """The smallest measure that excludes 0, the pairs being as far apart as these are.
-
-    A share of them is in favour of A, the others of B; (D.1) depends on no order.
-    """
-    sizes = np.abs(q.differences)
-
-    up, down = _gains(sizes), _gains(-sizes)
-
-    def shown(lead: float) -> bool:
-        with np.errstate(invalid="ignore"):  # nothing of an infinite loss
-            gains = (1 + lead) / 2 * up + np.where(lead < 1, (1 - lead) / 2 * down, 0.0)
-        return _capital(gains, q.n) >= log(1.0 / delta)
-
-    if not q.n or not shown(1.0):
-        return None
-    low, high = 0.0, 1.0
-    while high - low > 1e-4:
-        middle = (low + high) / 2.0
-        low, high = (low, middle) if shown(middle) else (middle, high)
-    return high * _mean(sizes) * q.width
-
-
-def _more(q: Question, delta: float) -> int | None:
-    """Further pairs until 0 is excluded, if they are like those seen."""
-    if q.effect == 0:
-        return None
-    gains, needed = _gains(np.sign(q.effect) * q.differences), log(1.0 / delta)
-    if _capital(gains, _MOST) < needed:
-        return None
-    low, high = 0, _MOST
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _capital(gains, middle) >= needed else (middle, high)
-    return max(high - q.n, 0)
 
 
 def _gains(differences: Floats) -> Floats:

@@ -1,5 +1,6 @@
 """Check what a certificate or a table states against conditions: a yes or a no for machines."""
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -175,8 +176,14 @@ def check(
 
 def is_table(source: Any, columns: Any = None) -> bool:
     """Whether a source is a table of results or counts, rather than a certificate."""
-    named = not isinstance(source, str | Path) or Path(source).name != "certificate.json"
-    return named and is_results(source, columns)
+    if isinstance(source, str | Path) and Path(source).suffix == ".json":
+        with (
+            contextlib.suppress(OSError, UnicodeDecodeError),
+            open(source, encoding="utf-8") as file,
+        ):
+            if '"schema_version"' in file.read(200):
+                return False
+    return is_results(source, columns)
 
 
 @dataclass(frozen=True)
@@ -211,10 +218,7 @@ def _rules(record: "Record", c: Conditions) -> Iterator[_Rule]:
     returns = _where(record, target=target)
     if c.min_return != "off":
         levels = [i for i in returns if statements[i].share is not None]
-        low = levels and share is None and (statements[levels[0]].share or 0.0) < _LEVEL
-        objection = "a share below 90 % counts only with `share`" if low else ""
-        missing = "it needs returns"
-        yield _Rule("min_return", c.min_return, levels, missing, share, objection)
+        yield _Rule("min_return", c.min_return, levels, "it needs returns", share)
     if c.min_mean_return != "off":
         means = [i for i in returns if statements[i].share is None]
         floor = "discounted_floor" if discounted else "return_floor"
@@ -243,9 +247,7 @@ def _error_rule(record: "Record", c: Conditions, required: float, share: float |
     found = [record.headline] if first.kind in ("tolerance", "mean-risk") else []
     missing = "its headline is not on the RMS error of the predicted return"
     objection = ""
-    if first.kind == "tolerance" and (first.share or 0.0) < _LEVEL:
-        objection = "a level below 90 % counts only with `share`"
-    elif first.kind == "mean-risk":
+    if first.kind == "mean-risk":
         objection = _clipped(record, c)
         if first.unit == "step":
             objection = "independent steps are assumed only with `unit` step"
@@ -289,6 +291,8 @@ def _judge(record: "Record", rule: _Rule, index: int) -> Condition:
         if s.direction == "at-least":  # a failure is the lack of a success
             value = 1.0 - value
         passed = value <= rule.required
+    if rule.share is None and s.share is not None and s.share < _LEVEL:
+        objection = "a level below 90 % counts only with `share`"
     if s.void or s.vacuous:
         objection = "a limit that can never be exceeded says nothing"
     reason = f"{sentence(s)} Statement {index}, assumes {s.assumes}"

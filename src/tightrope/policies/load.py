@@ -15,12 +15,12 @@ from tightrope.errors import InputError, one_line
 from tightrope.files import sha256
 from tightrope.imports import import_file, import_module
 from tightrope.policies.mlp import load_mlp
-from tightrope.policies.policy import Policy, as_policy
+from tightrope.policies.policy import FunctionPolicy, Policy, as_policy
 from tightrope.policies.record import find_record, policy_file
 from tightrope.policies.sb3 import load_sb3
 from tightrope.policies.zoo import find_run
 
-__all__ = ["ProgramPolicy", "load_policy"]
+__all__ = ["load_policy"]
 
 _WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"  # of ONNX Runtime
 
@@ -70,7 +70,8 @@ def load_policy(
         path = _in_folder(path)
     if path.suffix == ".zip":
         _require_file(path)
-        return load_sb3(path, env, normalize=given, trust=trust, sample=sample)
+        alone = run is not None and run.normalized is None
+        return load_sb3(path, env, normalize=given, trust=trust, sample=sample, alone=alone)
     if given:
         raise InputError(f"expected an SB3 zip with `normalize`, found {text!r}")
     if path.suffix == ".safetensors":
@@ -87,7 +88,7 @@ def load_policy(
         if sample:
             raise InputError(f"expected an SB3 policy for `sample`, found {text!r}")
         # A link is not resolved: the suffix that was looked at says what loads it.
-        return ProgramPolicy(path.absolute(), path.name, sha256(path))
+        return FunctionPolicy(_Program(path.absolute()), path.name, sha256(path))
     module, colon, attribute = text.rpartition(":")
     if colon and module and attribute.isidentifier():
         return _from_module(module, attribute, sample, given)
@@ -137,30 +138,24 @@ def _parameters(function: Any) -> list[inspect.Parameter]:
 
 
 @dataclass
-class ProgramPolicy:
+class _Program:
     """A compiled program from observations to actions, by the suffix of its file.
 
     ``.onnx`` runs in ONNX Runtime, ``.pt2`` as a torch.export program, ``.pt`` and ``.ts`` as
-    TorchScript, each on one thread. Programs of torch can do whatever you can: `load_policy` makes
-    them only with `trust`.
+    TorchScript, each on one thread. It is loaded where it is first called, in each process.
     """
 
     path: Path
-    name: str
-    digest: str | None
-    deterministic: bool = True
-    noise_size: int = 0
     _run: Any = field(default=None, repr=False)
 
-    def act(self, observations: NDArray[np.float32], noise: NDArray[np.float32]) -> NDArray[Any]:
-        """Actions for a block of observations."""
+    def __call__(self, observations: NDArray[np.float32]) -> Any:
         if self._run is None:
             load = _load_onnx if self.path.suffix == ".onnx" else _load_torch
             self._run = load(self.path)
-        return np.asarray(self._run(np.ascontiguousarray(observations)))
+        return self._run(np.ascontiguousarray(observations))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_run": None}
+        return {"path": self.path, "_run": None}
 
 
 def _load_onnx(path: Path) -> Any:

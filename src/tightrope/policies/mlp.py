@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +19,17 @@ __all__ += ["save_mlp"]
 POLICY_FORMAT = "tightrope.policy/1"
 
 Floats = NDArray[np.float32]
-Head = Literal["squashed", "clipped", "discrete"]
+Head = Literal["squashed", "clipped", "discrete", "binary"]
 
 ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "ReLU": lambda x: np.maximum(x, 0.0, out=x),
     "Tanh": lambda x: np.tanh(x, out=x),
     "ELU": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0.0))),
     "LeakyReLU": lambda x: np.where(x > 0, x, np.float32(1e-2) * x),
+    "SiLU": lambda x: x * _special().expit(x),
+    "GELU": lambda x: x * _special().ndtr(x),
+    "Sigmoid": lambda x: _special().expit(x),
+    "Softplus": lambda x: np.logaddexp(x, 0.0, dtype=np.float32),
     "CReLU": lambda x: np.maximum(np.concatenate([x, -x], axis=1), 0.0),  # twice the width
 }
 _EPSILON = np.float32(1e-5)  # of layer norm: torch's default
@@ -85,15 +89,17 @@ class MLPPolicy:
         activation: a key of ACTIVATIONS, applied after each hidden layer; CReLU doubles the width
             that the next layer sees.
         head: ``squashed`` (tanh, then stretched to the action's bounds; SAC, TD3), ``clipped`` to
-            the bounds (PPO) or ``discrete`` (the largest logit).
-        low: lower bounds of the action; empty for discrete actions.
-        high: upper bounds of the action; empty for discrete actions.
+            the bounds (PPO), ``discrete`` (the largest logit) or ``binary`` (whether each logit is
+            positive).
+        low: lower bounds of the action, in its shape; empty for discrete actions.
+        high: upper bounds of the action, in its shape; empty for discrete actions.
         normalizer: applied to observations first, if any.
         log_std: a (weights, bias) layer on the last hidden one, or (None, constant); None for a
             deterministic policy. With it the policy samples.
         norms: a (scale, shift) of layer norm per hidden layer, applied before the activation; empty
             for none.
         clip_mean: largest magnitude of the last layer's output (SAC with gSDE).
+        choices: logits of each number in a discrete action of several; empty for one number.
 
     Raises:
         InputError: the layers fit neither one another nor the action's bounds.
@@ -111,23 +117,15 @@ class MLPPolicy:
     log_std: tuple[Floats | None, Floats] | None = None
     norms: tuple[tuple[Floats, Floats], ...] = ()
     clip_mean: float = np.inf
+    choices: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.head not in ("squashed", "clipped", "discrete"):
-            raise InputError(f"expected a head squashed, clipped or discrete, found {self.head!r}")
-        if self.activation not in ACTIVATIONS:
-            raise InputError(
-                f"expected an activation among {', '.join(ACTIVATIONS)}, found {self.activation!r}"
-            )
-        self._check_shapes()
-        outputs = self.biases[-1].shape[0]
-        if self.head != "discrete" and self.low.shape != (outputs,):
-            raise InputError(
-                f"expected a policy for actions of shape {self.low.shape} between {self.low} and "
-                f"{self.high}, found one with {outputs} outputs: is it for another environment?"
-            )
-
-    def _check_shapes(self) -> None:
+        for what, value, known in (
+            ("a head", self.head, get_args(Head)),
+            ("an activation", self.activation, tuple(ACTIVATIONS)),
+        ):
+            if value not in known:
+                raise InputError(f"expected {what} among {', '.join(known)}, found {value!r}")
         layers = len(self.weights)
         if not 1 <= layers == len(self.biases):
             raise InputError(
@@ -138,23 +136,43 @@ class MLPPolicy:
                 f"expected a layer norm for each of {layers - 1} hidden layers or for none, found "
                 f"{len(self.norms)}"
             )
-        shapes = [weight.shape for weight in self.weights]
-        inputs, width = shapes[0][0] if shapes[0] else 0, 0
-        for index, shape in enumerate(shapes):
-            if index:
-                inputs = width * (2 if self.activation == "CReLU" else 1)
-            width = shape[-1] if shape else 0
-            _require(f"{index}.weight", shape, (inputs, width))
-            _require(f"{index}.bias", self.biases[index].shape, (width,))
-            if self.norms and index < layers - 1:
-                scale, shift = self.norms[index]
-                _require(f"{index}.norm.weight", scale.shape, (width,))
-                _require(f"{index}.norm.bias", shift.shape, (width,))
-        if self.log_std is not None and self.head != "discrete":
-            weight_or_none, spread = self.log_std
-            _require("log_std.bias", spread.shape, (width,))
+        expected = self._shapes()
+        for name, array in self.arrays().items():
+            if array.shape != expected[name]:
+                raise InputError(f"expected {name} of shape {expected[name]}, found {array.shape}")
+        outputs = self.biases[-1].size
+        if self.low.size != outputs and self.head in ("squashed", "clipped"):
+            raise InputError(
+                f"expected a policy for actions of shape {self.low.shape} between {self.low} and "
+                f"{self.high}, found one with {outputs} outputs: is it for another environment?"
+            )
+
+    def arrays(self) -> dict[str, Floats]:
+        """Weights by name, as they are stored."""
+        found: dict[str, Floats] = {}
+        for index, pair in enumerate(zip(self.weights, self.biases, strict=True)):
+            found |= zip((f"{index}.weight", f"{index}.bias"), pair, strict=True)
+        for index, pair in enumerate(self.norms):
+            found |= zip((f"{index}.norm.weight", f"{index}.norm.bias"), pair, strict=True)
+        if self.log_std is not None:
+            weight_or_none, found["log_std.bias"] = self.log_std
             if weight_or_none is not None:
-                _require("log_std.weight", weight_or_none.shape, (inputs, width))
+                found["log_std.weight"] = weight_or_none
+        return found
+
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        """Those that fit: of `arrays`, and more."""
+        widths = [weight.shape[-1] if weight.ndim else 0 for weight in self.weights]
+        double = 2 if self.activation == "CReLU" else 1
+        inputs = [self.weights[0].shape[:1][0], *(double * width for width in widths[:-1])]
+        found: dict[str, tuple[int, ...]] = {}
+        for index, shape in enumerate(zip(inputs, widths, strict=True)):
+            for name in (f"{index}", f"{index}.norm", "log_std"):  # that of the last layer stays
+                found |= {f"{name}.weight": shape, f"{name}.bias": shape[1:]}
+            found[f"{index}.norm.weight"] = shape[1:]
+        if self.head not in ("squashed", "clipped") and self.log_std is not None:
+            found["log_std.bias"] = self.log_std[1].shape  # of no use
+        return found
 
     @property
     def deterministic(self) -> bool:
@@ -178,22 +196,36 @@ class MLPPolicy:
             if self.norms:
                 _normalize(hidden, *self.norms[index])
             hidden = activate(hidden)
-        output = hidden @ self.weights[-1] + self.biases[-1]  # (batch, actions)
+        output = hidden @ self.weights[-1] + self.biases[-1]  # (batch, outputs)
         if self.clip_mean < np.inf:
             output = np.clip(output, -self.clip_mean, self.clip_mean)
-        if self.head == "discrete":
-            if self.log_std is not None:  # Gumbel trick on uniforms made from the normals
-                output = output - np.log(-np.log(_uniform(noise)))
-            return np.asarray(output.argmax(axis=1), dtype=np.int64)
+        if self.head in ("discrete", "binary"):
+            return self._choose(output, noise)
         if self.log_std is not None:
             weight_or_none, log_std = self.log_std
             if weight_or_none is not None:  # SAC: depends on the state, limited to [-20, 2]
                 log_std = np.clip(hidden @ weight_or_none + log_std, -20.0, 2.0)
             output = output + np.exp(log_std) * noise
+        output = output.reshape(-1, *self.low.shape)  # (batch, ...)
         if self.head == "squashed":
             half = np.float32(0.5) * (self.high - self.low)
             output = self.low + half * (np.tanh(output) + np.float32(1.0))
         return np.asarray(np.clip(output, self.low, self.high))
+
+    def _choose(self, logits: Floats, noise: Floats) -> NDArray[Any]:
+        """Whole numbers: (batch,), or (batch, numbers) for several."""
+        scores: NDArray[Any] = logits
+        if self.log_std is not None:  # Gumbel trick on uniforms made from the normals
+            uniform = np.clip(_special().ndtr(noise.astype(np.float64)), 1e-300, 1 - 1e-16)
+            scores = logits - np.log(-np.log(uniform))
+            if self.head == "binary":  # the difference of two such is logistic
+                scores = logits + np.log(uniform) - np.log1p(-uniform)
+        if self.head == "binary":
+            return np.asarray(scores > 0, dtype=np.int8)
+        if not self.choices:
+            return np.asarray(scores.argmax(axis=1), dtype=np.int64)
+        parts = np.split(scores, np.cumsum(self.choices)[:-1], axis=1)
+        return np.stack([part.argmax(axis=1) for part in parts], axis=1)
 
     def __repr__(self) -> str:
         sizes = [self.weights[0].shape[0], *(w.shape[1] for w in self.weights)]
@@ -212,15 +244,10 @@ def _normalize(hidden: Floats, scale: Floats, shift: Floats) -> None:
     hidden += shift
 
 
-def _require(name: str, found: tuple[int, ...], expected: tuple[int, ...]) -> None:
-    if found != expected:
-        raise InputError(f"expected {name} of shape {expected}, found {found}")
+def _special() -> Any:
+    import scipy.special
 
-
-def _uniform(noise: Floats) -> NDArray[np.float64]:
-    from scipy.special import ndtr
-
-    return np.clip(ndtr(noise.astype(np.float64)), 1e-300, 1 - 1e-16)
+    return scipy.special
 
 
 # --- the file ---------------------------------------------------------------------------------
@@ -232,20 +259,11 @@ def save_mlp(policy: MLPPolicy, path: Path, *, environment: str, about: str = ""
     Raises:
         InputError: the file exists or cannot be written.
     """
-    arrays: dict[str, Any] = {"low": policy.low, "high": policy.high}
-    for index, (weight, bias) in enumerate(zip(policy.weights, policy.biases, strict=True)):
-        arrays[f"{index}.weight"], arrays[f"{index}.bias"] = weight, bias
-    for index, (scale, shift) in enumerate(policy.norms):
-        arrays[f"{index}.norm.weight"], arrays[f"{index}.norm.bias"] = scale, shift
+    arrays: dict[str, Any] = {"low": policy.low, "high": policy.high, **policy.arrays()}
     if policy.normalizer is not None:
         arrays["normalizer.mean"] = policy.normalizer.mean
         arrays["normalizer.scale"] = policy.normalizer.scale
         arrays["normalizer.clip"] = np.atleast_1d(policy.normalizer.clip)
-    if policy.log_std is not None:
-        weight_or_none, spread = policy.log_std
-        arrays["log_std.bias"] = spread
-        if weight_or_none is not None:
-            arrays["log_std.weight"] = weight_or_none
     header: dict[str, Any] = {
         "format": POLICY_FORMAT,
         "name": policy.name,
@@ -258,6 +276,8 @@ def save_mlp(policy: MLPPolicy, path: Path, *, environment: str, about: str = ""
         header["norms"] = len(policy.norms)
     if policy.clip_mean < np.inf:
         header["clip_mean"] = policy.clip_mean
+    if policy.choices:
+        header["choices"] = policy.choices
     save_tensors(path, arrays, header)
 
 
@@ -295,6 +315,7 @@ def load_mlp(path: Path, *, sample: bool = False) -> MLPPolicy:
             log_std=log_std,
             norms=_norms(header, arrays),
             clip_mean=float(header.get("clip_mean", np.inf)),
+            choices=tuple(map(int, header.get("choices", ()))),
         )
     except Exception as error:  # a damaged file can fail in any of these steps
         raise InputError(f"{str(path)!r} is damaged or no policy: {one_line(error)}") from None

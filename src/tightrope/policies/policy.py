@@ -1,5 +1,7 @@
 """What a policy is: a function of a block of observations; and Python objects as policies."""
 
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -12,15 +14,15 @@ from tightrope.policies.vecnormalize import model_was_normalized, statistics_of
 
 __all__ = [
     "BLOCK",
-    "CallablePolicy",
-    "ModulePolicy",
+    "ActionError",
+    "FunctionPolicy",
     "Policy",
-    "PredictPolicy",
     "act_in_blocks",
     "as_policy",
     "check_actions",
     "check_fit",
     "normalization",
+    "predicting",
     "rows_are_stable",
 ]
 
@@ -123,15 +125,14 @@ def rows_are_stable(policy: Policy, features: int, *, block: int = BLOCK) -> boo
 
 def check_actions(policy: Policy, actions: NDArray[Any], space: Any) -> None:
     """Raise InputError unless every action lies in the environment's action space."""
-    import gymnasium as gym
-
-    if isinstance(space, gym.spaces.Discrete):
-        fits = actions.shape[1:] == () and actions.dtype.kind in "iu"
-        low, high = space.start, space.start + space.n - 1
-    else:
-        fits = actions.shape[1:] == space.shape and actions.dtype.kind in "iuf"
+    if hasattr(space, "low"):  # a Box
         slack = 1e-6  # of a float32 that was stretched to the bounds
-        low, high = space.low - slack, space.high + slack
+        low, high, kinds = space.low - slack, space.high + slack, "iuf"
+    else:  # Discrete, MultiDiscrete, MultiBinary
+        low, kinds = getattr(space, "start", 0), "iu"
+        count = getattr(space, "nvec", 2 if space.shape else getattr(space, "n", 2))
+        high = low + count - 1
+    fits = actions.shape[1:] == space.shape and actions.dtype.kind in kinds
     if not fits:
         found = f"shape {actions.shape[1:]} of {actions.dtype}"
         raise ActionError(f"expected actions in {space}, found {found} from {policy.name}")
@@ -180,11 +181,11 @@ def check_fit(policy: Policy, env: Any) -> None:
 # --- Python objects ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class PredictPolicy:
-    """Anything with SB3's `predict(observations, deterministic=...) -> (actions, state)`."""
+@dataclass
+class FunctionPolicy:
+    """A function from blocks of observations to blocks of actions, and what is known of it."""
 
-    predictor: Any
+    function: Callable[[NDArray[np.float32]], Any]
     name: str
     digest: str | None = None
     deterministic: bool = True
@@ -195,57 +196,56 @@ class PredictPolicy:
         """Actions for a block of observations."""
         if self.normalizer is not None:
             observations = self.normalizer(observations)
-        actions, state = self.predictor.predict(observations, deterministic=self.deterministic)
+        return np.asarray(self.function(observations))
+
+
+def predicting(source: Any, name: str, *, deterministic: bool) -> Callable[..., Any]:
+    """The function of SB3's `predict(observations, deterministic=...) -> (actions, state)`."""
+
+    def function(observations: NDArray[np.float32]) -> Any:
+        actions, state = source.predict(observations, deterministic=deterministic)
         if state is not None:
             raise InputError(
-                f"expected a policy without memory, found one with a recurrent state: {self.name}"
+                f"expected a policy without memory, found one with a recurrent state: {name}"
             )
-        return np.asarray(actions)
+        return actions
+
+    return function
 
 
-@dataclass(frozen=True)
-class ModulePolicy:
-    """A torch module from observations to actions."""
+def _of_module(module: Any, name: str) -> Callable[..., Any]:
+    """The function of a torch module."""
 
-    module: Any
-    name: str
-    digest: str | None = None
-    deterministic: bool = True
-    noise_size: int = 0
-
-    def act(self, observations: NDArray[np.float32], noise: NDArray[np.float32]) -> NDArray[Any]:
-        """Actions for a block of observations."""
+    def function(observations: NDArray[np.float32]) -> Any:
         import torch
 
         with torch.inference_mode():
-            actions = self.module(torch.from_numpy(np.ascontiguousarray(observations)))
+            actions = module(torch.from_numpy(np.ascontiguousarray(observations)))
         if not isinstance(actions, torch.Tensor):
             raise InputError(
-                f"expected one tensor of actions, found {type(actions).__name__} from {self.name}"
+                f"expected one tensor of actions, found {type(actions).__name__} from {name}"
             )
-        return np.asarray(actions.numpy())
+        return actions.numpy()
+
+    return function
 
 
 @dataclass
-class CallablePolicy:
-    """A function from one observation (features,) or a batch (batch, features) to actions.
+class _Callable:
+    """A function of one observation (features,) or of a batch (batch, features).
 
     Which of the two is found out on the first call.
     """
 
     function: Any
     name: str
-    digest: str | None = None
-    deterministic: bool = True
-    noise_size: int = 0
     takes_batch: bool | None = None
 
-    def act(self, observations: NDArray[np.float32], noise: NDArray[np.float32]) -> NDArray[Any]:
-        """Actions for a block of observations."""
+    def __call__(self, observations: NDArray[np.float32]) -> Any:
         if self.takes_batch is None:
             self.takes_batch = self._takes_batch(*observations.shape)
         if self.takes_batch:
-            return np.asarray(self.function(observations))
+            return self.function(observations)
         return np.stack([np.asarray(self.function(row)) for row in observations])
 
     def _takes_batch(self, batch: int, features: int) -> bool:
@@ -287,25 +287,27 @@ def as_policy(
     Raises:
         InputError: the object is none of these, cannot sample, or has lost its normalisation.
     """
+    refusal = f"expected a policy that can sample for `sample`, found {name or source}"
     if isinstance(source, Policy):
         if sample and source.deterministic:
-            raise InputError(f"expected a policy that can sample for `sample`, found {source.name}")
+            raise InputError(refusal)
         return source
     name = name or getattr(source, "__name__", None) or type(source).__name__
     if hasattr(source, "predict"):
+        normalizer = None
         # The policy of an SB3 algorithm predicts alike and travels without its environment.
         if hasattr(source, "get_vec_normalize_env") and hasattr(source, "policy"):
             normalizer = None if normalize is False else _attached_normalizer(source, name)
-            return PredictPolicy(source.policy, name, digest, not sample, normalizer)
-        return PredictPolicy(source, name, digest, not sample)
+            source = source.policy
+        function = predicting(source, name, deterministic=not sample)
+        return FunctionPolicy(function, name, digest, not sample, normalizer)
     if sample:
-        raise InputError(
-            f"expected a policy that can sample for `sample`, found {name}: only SB3 policies can"
-        )
-    if _is_torch_module(source):
-        return ModulePolicy(source.eval(), name, digest)
+        raise InputError(f"{refusal}: only SB3 policies can")
+    torch = sys.modules.get("torch")  # nothing is a torch module while torch is not loaded
+    if torch is not None and isinstance(source, torch.nn.Module):
+        return FunctionPolicy(_of_module(source.eval(), name), name, digest)
     if callable(source):
-        return CallablePolicy(source, name, digest)
+        return FunctionPolicy(_Callable(source, name), name, digest)
     raise InputError(
         f"expected a policy (with predict, a torch module or a callable), found {source!r}"
     )
@@ -322,10 +324,3 @@ def _attached_normalizer(model: Any, name: str) -> Normalizer | None:
             "`normalize=False` if it is to act without"
         )
     return None
-
-
-def _is_torch_module(source: Any) -> bool:
-    import sys
-
-    torch = sys.modules.get("torch")  # nothing is a torch module while torch is not loaded
-    return torch is not None and isinstance(source, torch.nn.Module)

@@ -18,9 +18,10 @@ import numpy as np
 
 from tightrope.errors import InputError, one_line
 from tightrope.files import require_plausible, sha256
+from tightrope.imports import needed
 from tightrope.policies.mlp import ACTIVATIONS, Head, MLPPolicy, Normalizer
 from tightrope.policies.pickles import Global
-from tightrope.policies.policy import Policy, PredictPolicy
+from tightrope.policies.policy import FunctionPolicy, Policy, predicting
 from tightrope.policies.vecnormalize import (
     find_statistics,
     pickled,
@@ -31,6 +32,10 @@ from tightrope.policies.vecnormalize import (
 __all__ = ["load_sb3"]
 
 _SB3 = ("PPO", "A2C", "SAC", "TD3", "DDPG", "DQN")
+# What only the data of an algorithm hold.
+_MARKS = {"PPO": "clip_range", "SAC": "target_entropy", "TD3": "policy_delay"}
+_MARKS |= {"DQN": "exploration_fraction", "TRPO": "cg_max_steps", "ARS": "n_delta"}
+_MARKS |= {"A2C": "gae_lambda"}
 _CONTRIB = ("TQC", "QRDQN", "ARS", "TRPO", "MaskablePPO")
 _MODULES = ("stable_baselines3.", "sb3_contrib.")
 _OURS = "tightrope.agents.policies"  # the module of our SACPolicy and PPOPolicy
@@ -73,16 +78,19 @@ class _Zip:
     keywords: Mapping[str, Any]
 
     @property
+    def ours(self) -> bool:
+        """Whether `tightrope train` wrote it."""
+        return self.module == _OURS
+
+    @property
     def algorithm(self) -> str:
         """SB3's name of it; the data do not say, but they differ in what they hold."""
-        if self.module == _OURS and "subset" in self.data:
+        if self.ours and "subset" in self.data:
             return "REDQ"  # otherwise like SAC
-        marks = {"MaskablePPO": "maskable", "QRDQN": "qrdqn", "TQC": "tqc", "DDPG": "ddpg"}
-        found = [name for name, mark in marks.items() if f".{mark}." in f".{self.module}."]
-        keys = {"PPO": "clip_range", "SAC": "target_entropy", "TD3": "policy_delay"}
-        keys |= {"DQN": "exploration_fraction", "TRPO": "cg_max_steps", "ARS": "n_delta"}
-        keys |= {"A2C": "gae_lambda"}
-        return next(iter([*found, *(name for name, key in keys.items() if key in self.data)]), "")
+        modules = {"MaskablePPO": "maskable", "QRDQN": "qrdqn", "TQC": "tqc", "DDPG": "ddpg"}
+        found = [name for name, part in modules.items() if part in self.module.split(".")]
+        found += [name for name, key in _MARKS.items() if key in self.data]
+        return found[0] if found else ""
 
 
 def load_sb3(
@@ -92,6 +100,7 @@ def load_sb3(
     normalize: Path | Literal[False] | None,
     trust: bool,
     sample: bool,
+    alone: bool = False,
 ) -> Policy:
     """The policy in an SB3 zip, for the spaces of `env`.
 
@@ -102,6 +111,7 @@ def load_sb3(
             trained with.
         trust: let SB3 load what cannot be rebuilt.
         sample: draw actions from the policy's distribution.
+        alone: it is the only policy in its folder, so statistics there are its own.
 
     Raises:
         InputError: the file is damaged, its statistics are missing, it holds a policy that cannot
@@ -110,7 +120,7 @@ def load_sb3(
     archive = _read(path)
     _refuse_unsupported(archive, env)
     name = f"{path.name} ({archive.algorithm or 'unknown'})"
-    normalizer = _statistics(archive, env, normalize)
+    normalizer = _statistics(archive, env, normalize, alone)
     if normalizer is not None:
         name += f", normalised by {normalizer.source}"
     elif normalize is not None and _SCALING[0] not in archive.state:
@@ -121,7 +131,8 @@ def load_sb3(
     except NeedsTrustError:
         if not trust:
             raise
-    return PredictPolicy(_load_by_sb3(archive), name, digest, not sample, normalizer)
+    function = predicting(_load_by_sb3(archive), name, deterministic=not sample)
+    return FunctionPolicy(function, name, digest, not sample, normalizer)
 
 
 def _read(path: Path) -> _Zip:
@@ -223,7 +234,7 @@ def _refuse_unsupported(archive: _Zip, env: Any) -> None:
 
 
 def _statistics(
-    archive: _Zip, env: Any, normalize: Path | Literal[False] | None
+    archive: _Zip, env: Any, normalize: Path | Literal[False] | None, alone: bool
 ) -> Normalizer | None:
     """Those given, or none; refuse a policy that was trained with some if nothing is said."""
     if normalize is False:
@@ -239,6 +250,8 @@ def _statistics(
     needed = zip_was_normalized(archive.data, statistics)
     if needed is False or (needed is None and statistics is None):
         return None
+    if alone and statistics is not None:
+        return statistics
     name = archive.path.name
     if needed is None:
         raise InputError(
@@ -262,13 +275,12 @@ class _Actor:
 
     Attributes:
         layers: names of the linear layers in order.
-        head: what turns the last output into actions.
+        head: squashed or clipped for numbers in bounds, discrete for choices.
         norms: names of the layer norms between them.
         log_std: logarithm of the spread, as MLPPolicy has it; None if it cannot sample.
         activation: SB3's default.
         clip_mean: largest magnitude of the last output.
         quantiles: outputs for each action, whose mean counts.
-        biased: whether the layers have biases.
     """
 
     layers: list[str]
@@ -278,7 +290,6 @@ class _Actor:
     activation: str = "ReLU"
     clip_mean: float = np.inf
     quantiles: int = 1
-    biased: bool = True
 
 
 def _rebuild(
@@ -288,15 +299,15 @@ def _rebuild(
     path, state = archive.path, archive.state
     _require_known(archive)
     try:
-        actor = _actor(archive, discrete=hasattr(env.action_space, "n"))
+        actor = _actor(archive, continuous=hasattr(env.action_space, "low"))
         weights = [np.ascontiguousarray(state[f"{layer}.weight"].T) for layer in actor.layers]
-        if actor.biased:
-            biases = [state[f"{layer}.bias"] for layer in actor.layers]
-        else:
-            biases = [np.zeros(weight.shape[-1], np.float32) for weight in weights]
+        biases = [
+            state[f"{layer}.bias"] if _is_biased(archive, layer) else np.zeros(len(weight.T), "f4")
+            for layer, weight in zip(actor.layers, weights, strict=True)
+        ]
         norms = tuple((state[f"{norm}.weight"], state[f"{norm}.bias"]) for norm in actor.norms)
         scaled = archive.keywords.get("scaled") or any(key in state for key in _SCALING)
-        if archive.module == _OURS and scaled:
+        if archive.ours and scaled:
             normalizer = _own_scaling(archive, len(weights[0]), normalizer)
         if actor.quantiles != 1:  # the mean of linear outputs is linear
             weights[-1] = _mean(weights[-1], actor.quantiles)
@@ -307,7 +318,6 @@ def _rebuild(
         raise InputError(f"expected the weights {error} in {path.name}, found none") from None
     except (TypeError, ValueError) as error:
         raise InputError(f"cannot rebuild {path.name}: {one_line(error)}") from None
-    low, high = _bounds(archive, env, actor, biases[-1])
     if len(weights[0]) != env.observation_space.shape[0]:
         raise InputError(
             f"expected a policy for the observations {env.observation_space}, found one with "
@@ -324,15 +334,18 @@ def _rebuild(
         digest=digest,
         weights=tuple(weights),
         biases=tuple(biases),
-        activation="CReLU" if archive.module == _OURS else _activation(archive, actor),
-        head=actor.head,
-        low=low,
-        high=high,
+        activation="CReLU" if archive.ours else _activation(archive, actor),
         normalizer=normalizer,
         log_std=actor.log_std if sample else None,
         norms=norms,
         clip_mean=actor.clip_mean,
+        **_actions(archive, env.action_space, actor.head, np.size(biases[-1])),
     )
+
+
+def _is_biased(archive: _Zip, layer: str) -> bool:
+    """All layers are, but those of an ARS `with_bias=False`."""
+    return not layer.startswith("action_net.") or f"{layer}.bias" in archive.state
 
 
 def _mean(outputs: Any, quantiles: int) -> Any:
@@ -340,13 +353,33 @@ def _mean(outputs: Any, quantiles: int) -> Any:
     return outputs.reshape(*outputs.shape[:-1], quantiles, -1).mean(axis=-2)
 
 
+def _actions(archive: _Zip, space: Any, head: Head, outputs: int) -> dict[str, Any]:
+    """Head, bounds and choices for the environment's actions, once the policy is for such."""
+    continuous = hasattr(space, "low")
+    choices = tuple(map(int, np.ravel(getattr(space, "nvec", ()))))
+    wanted = int(np.prod(space.shape)) if continuous else sum(choices) or int(np.prod(space.n))
+    found = None if outputs == wanted else f"{outputs} outputs"
+    if continuous == (head == "discrete"):
+        found = f"{'discrete' if head == 'discrete' else 'continuous'} actions"
+    if found is not None:
+        raise InputError(
+            f"expected a policy for the actions {space}, found one with {found} in "
+            f"{archive.path.name}: it is for another environment"
+        )
+    bounds = (space.low, space.high) if continuous else np.zeros((2, 0))
+    low, high = (np.asarray(bound, np.float32) for bound in bounds)
+    if not continuous and space.shape and not choices:
+        head = "binary"  # MultiBinary
+    return {"head": head, "low": low, "high": high, "choices": choices}
+
+
 def _require_known(archive: _Zip) -> None:
     """Raise NeedsTrustError for a policy class, or a keyword, that may change the function."""
-    if archive.module != _OURS and not archive.module.startswith(_MODULES):
+    if not archive.ours and not archive.module.startswith(_MODULES):
         raise NeedsTrustError(
             archive.path, f"policy class from {archive.module or 'an unknown module'!r}"
         )
-    harmless = _HARMLESS | _READ | (_HARMLESS_OURS if archive.module == _OURS else set())
+    harmless = _HARMLESS | _READ | (_HARMLESS_OURS if archive.ours else set())
     used = sorted(str(key) for key in set(archive.keywords) - harmless)
     extractor = _class(archive.keywords.get("features_extractor_class"))[1]
     used += [extractor] if extractor not in _EXTRACTORS else []
@@ -363,40 +396,37 @@ def _activation(archive: _Zip, actor: _Actor) -> str:
     return name
 
 
-def _actor(archive: _Zip, *, discrete: bool) -> _Actor:
-    state, keywords, ours = archive.state, archive.keywords, archive.module == _OURS
-    head: Head
-    known = _SCALING if ours else ()
-    acting = [name for name in state if not name.startswith(_IDLE) and name not in known]
+def _actor(archive: _Zip, *, continuous: bool) -> _Actor:
+    state, keywords = archive.state, archive.keywords
+    scaling = _SCALING if archive.ours else ()
+    acting = [name for name in state if not name.startswith(_IDLE) and name not in scaling]
     if any(name.startswith(_LEARNED) or np.ndim(state[name]) > 2 for name in acting):
         raise NeedsTrustError(archive.path, "it has a learned feature extractor")
     if "actor.log_std" in state:  # SAC, TQC with gSDE
         layers, _ = _stack(archive, "actor.latent_pi")
         limited = "actor.mu.0.weight" in state
         limit = float(keywords.get("clip_mean", 2.0)) if limited else np.inf
-        return _Actor(
-            [*layers, "actor.mu.0" if limited else "actor.mu"], "squashed", clip_mean=limit
-        )
+        layers.append("actor.mu.0" if limited else "actor.mu")
+        return _Actor(layers, "squashed", clip_mean=limit)
     if "actor.mu.weight" in state:  # SAC, TQC
-        layers, norms = _stack(archive, "actor.latent_pi", with_norms=ours)
+        layers, norms = _stack(archive, "actor.latent_pi")
         spread = state["actor.log_std.weight"].T, state["actor.log_std.bias"]
         return _Actor([*layers, "actor.mu"], "squashed", norms, spread)
     if "actor.mu.0.weight" in state:  # TD3, DDPG
         return _Actor(_stack(archive, "actor.mu")[0], "squashed")
     if "action_net.weight" in state:  # PPO, A2C, TRPO
         shared, _ = _stack(archive, "mlp_extractor.shared_net")  # before SB3 1.8
-        layers, norms = _stack(archive, "mlp_extractor.policy_net", with_norms=ours)
+        layers, norms = _stack(archive, "mlp_extractor.policy_net")
         layers = [*shared, *layers, "action_net"]
         if "log_std" not in state:
             return _Actor(layers, "discrete", norms, (None, np.zeros(0, np.float32)), "Tanh")
-        head = "squashed" if keywords.get("squash_output") else "clipped"
+        head: Head = "squashed" if keywords.get("squash_output") else "clipped"
         gsde = state["log_std"].ndim > 1
         return _Actor(layers, head, norms, None if gsde else (None, state["log_std"]), "Tanh")
     if "action_net.0.weight" in state:  # ARS
-        layers, _ = _stack(archive, "action_net", biased=False)
         squashed = keywords.get("squash_output", archive.policy != "ARSLinearPolicy")
-        head = "discrete" if discrete else "squashed" if squashed else "clipped"
-        return _Actor(layers, head, biased="action_net.0.bias" in state)
+        head = ("squashed" if squashed else "clipped") if continuous else "discrete"
+        return _Actor(_stack(archive, "action_net")[0], head)
     if "q_net.q_net.0.weight" in state:  # DQN
         return _Actor(_stack(archive, "q_net.q_net")[0], "discrete")
     if "quantile_net.quantile_net.0.weight" in state:  # QR-DQN
@@ -406,22 +436,19 @@ def _actor(archive: _Zip, *, discrete: bool) -> _Actor:
     raise NeedsTrustError(archive.path, f"it has the weights {listed}, ...")
 
 
-def _stack(
-    archive: _Zip, prefix: str, *, with_norms: bool = False, biased: bool = True
-) -> tuple[list[str], list[str]]:
+def _stack(archive: _Zip, prefix: str) -> tuple[list[str], list[str]]:
     """Names of the linear layers and layer norms in a torch Sequential.
 
     SB3 has linear layers at 0, 2, 4, ..., each followed by its activation, which has no weights;
     our agents have linear layers at 0, 3, 6, ... and a layer norm after each.
     """
-    state = archive.state
+    state, stride = archive.state, 3 if archive.ours else 2
     weights = {name: state[name].ndim for name in state if name.startswith(f"{prefix}.")}
-    stride = 3 if with_norms else 2
-    count = sum(1 for name, ndim in weights.items() if name.endswith(".weight") and ndim == 2)
+    count = sum(name.endswith(".weight") and ndim == 2 for name, ndim in weights.items())
     linear = [f"{prefix}.{stride * index}" for index in range(count)]
-    norms = [f"{prefix}.{stride * index + 1}" for index in range(count)] if with_norms else []
+    norms = [f"{prefix}.{stride * index + 1}" for index in range(count)] if archive.ours else []
     expected = {f"{name}.weight": 2 for name in linear} | {f"{name}.weight": 1 for name in norms}
-    if biased or any(name.endswith(".bias") for name in weights):
+    if prefix != "action_net" or any(name.endswith(".bias") for name in weights):
         expected |= {f"{name}.bias": 1 for name in (*linear, *norms)}
     if weights != expected:
         listed = [", ".join(sorted(names)) or "none" for names in (expected, weights)]
@@ -449,26 +476,6 @@ def _own_scaling(archive: _Zip, features: int, other: Normalizer | None) -> Norm
         raise InputError(f"cannot read the scaling in {name}: {error}") from None
 
 
-def _bounds(archive: _Zip, env: Any, actor: _Actor, bias: Any) -> tuple[Any, Any]:
-    """Bounds of the environment's actions, once the policy is known to be for such actions."""
-    import gymnasium as gym
-
-    actions, outputs = env.action_space, np.shape(bias)
-    box = isinstance(actions, gym.spaces.Box)
-    wanted = actions.shape if box else (int(actions.n),)
-    found = None if wanted == outputs else f"{'x'.join(map(str, outputs))} outputs"
-    if box == (actor.head == "discrete"):
-        found = f"{'discrete' if actor.head == 'discrete' else 'continuous'} actions"
-    if found is not None:
-        raise InputError(
-            f"expected a policy for the actions {actions}, found one with {found} in "
-            f"{archive.path.name}: it is for another environment"
-        )
-    if not box:
-        return np.zeros(0, np.float32), np.zeros(0, np.float32)
-    return actions.low.astype(np.float32), actions.high.astype(np.float32)
-
-
 def _load_by_sb3(archive: _Zip) -> Any:
     """SB3's own policy object, by unpickling."""
     name, algorithm = archive.path.name, archive.algorithm
@@ -478,14 +485,11 @@ def _load_by_sb3(archive: _Zip) -> Any:
             "give it as file.py:name, a function that returns the loaded model"
         )
     try:
-        import stable_baselines3
-
-        package: Any = stable_baselines3
-        if algorithm not in _SB3:
-            import sb3_contrib
-
-            package = sb3_contrib
-        policy = getattr(package, algorithm).load(archive.path, device="cpu").policy
+        package = "stable_baselines3" if algorithm in _SB3 else "sb3_contrib"
+        kind = getattr(needed(package, name, "train"), algorithm)
+        policy = kind.load(archive.path, device="cpu").policy
+    except InputError:
+        raise
     except ModuleNotFoundError as error:
         raise InputError(
             f"cannot load {name}: it needs the module {error.name!r}, which is not installed "

@@ -1,17 +1,19 @@
-"""Run folders of rl-baselines3-zoo: the policy, its statistics and its environment.
+"""Folders with one trained policy of SB3: the policy, its statistics and its environment.
 
-Two layouts: that of ``logs/ppo/Hopper-v4_1`` (``Hopper-v4.zip``, ``Hopper-v4/vecnormalize.pkl``,
-``Hopper-v4/args.yml``, ``Hopper-v4/config.yml``), and that of published repositories
-(``ppo-Hopper-v4.zip``, ``vec_normalize.pkl``, ``args.yml``, ``config.yml``, ``env_kwargs.yml``).
+Three layouts: that of rl-baselines3-zoo's ``logs/ppo/Hopper-v4_1`` (``Hopper-v4.zip``,
+``Hopper-v4/vecnormalize.pkl``, ``Hopper-v4/args.yml``, ``Hopper-v4/config.yml``); that of the
+repositories it publishes (``ppo-Hopper-v4.zip``, ``vec_normalize.pkl``, ``args.yml``,
+``config.yml``, ``env_kwargs.yml``); and that of repositories without these files.
 """
 
 import re
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tightrope.environments import EnvInfo
+from tightrope.environments import EnvInfo, EnvKwargs
 from tightrope.errors import InputError, one_line
 from tightrope.policies.vecnormalize import find_statistics
 from tightrope.policies.yaml_data import read_yaml
@@ -20,7 +22,7 @@ __all__ = ["ZooRun", "find_run", "run_environment"]
 
 _FILES = ("args.yml", "config.yml")
 _METRICS = "train_eval_metrics.zip"  # in published repositories; no policy
-_TIME_FEATURE = "TimeFeatureWrapper"
+_TIME_FEATURE, _KNOWN = "TimeFeatureWrapper", ("max_steps", "test_mode")
 _FLATTENING = ("FlattenObservation", "FlattenDictWrapper")  # done here for every environment
 
 
@@ -31,7 +33,7 @@ class ZooRun:
     Attributes:
         policy: its zip.
         statistics: of its observations; None if there are none.
-        normalized: whether it was trained on normalised observations.
+        normalized: whether it was trained on normalised observations; None if nothing says so.
         environment: id of the environment; None if nothing names it.
         arguments: of the environment.
         config: hyperparameters as the zoo wrote them.
@@ -39,7 +41,7 @@ class ZooRun:
 
     policy: Path
     statistics: Path | None
-    normalized: bool
+    normalized: bool | None
     environment: str | None
     arguments: Mapping[str, Any]
     config: Mapping[str, Any]
@@ -55,7 +57,7 @@ class ZooRun:
 
 
 def find_run(source: str | Path) -> ZooRun | None:
-    """The run that a folder, or a zip in it, belongs to; None if it is no run of the zoo.
+    """The run that a folder, or a zip in it, belongs to; None if it is no run.
 
     Raises:
         InputError: its files are damaged, or it has several policies to choose from.
@@ -66,27 +68,55 @@ def find_run(source: str | Path) -> ZooRun | None:
         return None
     places = [folder, *sorted(entry for entry in folder.iterdir() if entry.is_dir())]
     place = next((each for each in places if any((each / n).is_file() for n in _FILES)), None)
-    if place is None or not any(folder.glob("*.zip")):
+    zips = [each for each in sorted(folder.glob("*.zip")) if each.name != _METRICS]
+    if place is None:
+        return _published(zips[0]) if path == folder and len(zips) == 1 else None
+    if not zips:
         return None
     arguments, config = (_read(place / name) for name in _FILES)
-    environment = arguments.get("env")
-    if environment is None and place != folder:
-        environment = place.name
-    policy = path if path != folder else _policy(folder, environment, arguments.get("algo"))
+    environment = arguments.get("env") or (place.name if place != folder else None)
+    policy = path if path != folder else _policy(folder, zips, environment, arguments.get("algo"))
+    environment = environment or _environment(policy)
     statistics = find_statistics(policy)
     if statistics is None and place != folder:
         statistics = find_statistics(place / policy.name)
-    normalize = config.get("normalize", statistics is not None)
-    if isinstance(normalize, str):  # "{'norm_obs': True, 'norm_reward': False}", "dict(...)"
-        normalize = re.search(r"norm_obs['\"]?\s*[:=]\s*False", normalize) is None
-    elif isinstance(normalize, Mapping):
-        normalize = normalize.get("norm_obs", True)
     kwargs = arguments.get("env_kwargs") or _read(place / "env_kwargs.yml")
     if not isinstance(kwargs, Mapping):
         raise InputError(f"expected arguments by name as env_kwargs in {str(place)!r}")
     kwargs = {name: value for name, value in kwargs.items() if name != "render_mode"}
     name = None if environment is None else str(environment)
-    return ZooRun(policy, statistics, bool(normalize), name, kwargs, config)
+    normalized = _normalizes(config, statistics is not None)
+    return ZooRun(policy, statistics, normalized, name, kwargs, config)
+
+
+def _published(policy: Path) -> ZooRun | None:
+    """The run of the only zip in a folder, if it is SB3's."""
+    try:
+        with zipfile.ZipFile(policy) as archive:
+            if not {"data", "policy.pth"} <= set(archive.namelist()):
+                return None
+    except (OSError, zipfile.BadZipFile):
+        return None
+    return ZooRun(policy, find_statistics(policy), None, _environment(policy), {}, {})
+
+
+def _environment(policy: Path) -> str | None:
+    """The id in a name such as ``ppo-Hopper-v4.zip``."""
+    found = re.fullmatch(r"[a-z0-9_]+-(\w[\w-]*-v\d+)", policy.stem)
+    return found[1] if found else None
+
+
+def _normalizes(config: Mapping[str, Any], default: bool) -> bool:
+    """Whether observations were normalised, in each form that the zoo knows."""
+    normalize = config.get("normalize", default)
+    keywords = config.get("normalize_kwargs")
+    if isinstance(normalize, str):  # "{'norm_obs': True, 'norm_reward': False}", "dict(...)"
+        normalize = re.search(r"norm_obs['\"]?\s*[:=]\s*False", normalize) is None
+    elif isinstance(normalize, Mapping):
+        keywords, normalize = normalize, True
+    return bool(normalize) and not (
+        isinstance(keywords, Mapping) and not keywords.get("norm_obs", True)
+    )
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -101,15 +131,14 @@ def _read(path: Path) -> dict[str, Any]:
     return content or {}
 
 
-def _policy(folder: Path, environment: Any, algorithm: Any) -> Path:
+def _policy(folder: Path, zips: list[Path], environment: Any, algorithm: Any) -> Path:
     """The last policy: named after its environment, or the only one."""
     name = str(environment).replace("/", "-")
     for stem in (name, f"{algorithm}-{name}"):
         if (folder / f"{stem}.zip").is_file():
             return folder / f"{stem}.zip"
-    zips = [path for path in sorted(folder.glob("*.zip")) if path.name != _METRICS]
     if len(zips) != 1:
-        listed = ", ".join(path.name for path in zips[:6]) or "no policy"
+        listed = ", ".join(path.name for path in zips[:6])
         raise InputError(
             f"expected {name}.zip in {str(folder)!r}, found {listed}: give one of them, such as "
             f"{str(folder / 'best_model.zip')!r}"
@@ -117,7 +146,7 @@ def _policy(folder: Path, environment: Any, algorithm: Any) -> Path:
     return zips[0]
 
 
-def run_environment(run: ZooRun, env_kwargs: Any = None) -> EnvInfo:
+def run_environment(run: ZooRun, env: str | None = None, env_kwargs: EnvKwargs = None) -> EnvInfo:
     """The environment of a run, with its arguments and wrappers.
 
     Anyone may have written the files: no module is imported because they say so, and arguments
@@ -125,16 +154,18 @@ def run_environment(run: ZooRun, env_kwargs: Any = None) -> EnvInfo:
 
     Args:
         run: a run.
+        env: an id from the user instead of the run's; with it, wrappers that are not known are
+            left to the user.
         env_kwargs: arguments from the user, which count more.
 
     Raises:
         InputError: nothing names it, or it needs what only `env` can give.
     """
+    if env is not None:
+        return _wrapped(EnvInfo.of(env, env_kwargs), _wrappers(run))
     folder, name = str(run.policy.parent), run.environment
     if name is None or ":" in name:
-        found = (
-            "no args.yml that names one" if name is None else f"{name[:80]!r}, a module to import"
-        )
+        found = "no file that names one" if name is None else f"{name[:80]!r}, a module to import"
         raise InputError(f"expected `env`, found {found} in {folder!r}: if you know it, give it")
     stacked = run.config.get("frame_stack")
     if stacked and stacked != 1:
@@ -143,23 +174,33 @@ def run_environment(run: ZooRun, env_kwargs: Any = None) -> EnvInfo:
             f"frames in {folder!r}: give `env` as file.py:function, a function that returns an "
             "environment that stacks them"
         )
-    wrappers = [
-        _wrapper(run, wrapper, kwargs)
-        for key in ("env_wrapper", "vec_env_wrapper")
-        for wrapper, kwargs in _wrappers(run.config.get(key))
-        if wrapper.rpartition(".")[2] not in _FLATTENING
-    ]
+    wrappers = _wrappers(run)
+    unknown = next((path for path, _ in wrappers if _TIME_FEATURE not in path), None)
+    if unknown is not None:
+        raise InputError(
+            f"expected no wrapper but {_TIME_FEATURE}, found {unknown[:100]!r} in the config.yml "
+            f"of {folder!r}: give `env` as file.py:function, a function that returns "
+            f"{unknown.rpartition('.')[2][:60]}(gymnasium.make({name!r}))"
+        )
     if not all(_is_number(value) for value in run.arguments.values()):
         raise InputError(
             f"expected `env` and `env_kwargs`, found the arguments {str(dict(run.arguments))[:80]} "
             f"in {folder!r}: if you know them, give both"
         )
-    info = EnvInfo.of(EnvInfo.of(name, run.arguments), env_kwargs)
-    if not wrappers:
+    return _wrapped(EnvInfo.of(EnvInfo.of(name, run.arguments), env_kwargs), wrappers)
+
+
+def _wrapped(info: EnvInfo, wrappers: list[tuple[str, dict[str, Any]]]) -> EnvInfo:
+    """With the time as a feature, if it is among the wrappers."""
+    given = [kwargs for path, kwargs in wrappers if _TIME_FEATURE in path]
+    if not given:
         return info
+    from tightrope.policies.time_feature import TimeFeature
+
     env = info.build()
-    for wrapper in wrappers:
-        env = wrapper(env)
+    for kwargs in given:
+        known = {name: value for name, value in kwargs.items() if name in _KNOWN}
+        env = TimeFeature(env, **known)
     return EnvInfo.of(env)
 
 
@@ -168,23 +209,12 @@ def _is_number(value: Any) -> bool:
     return all(isinstance(each, bool | int | float) for each in several)
 
 
-def _wrappers(value: Any) -> list[tuple[str, dict[str, Any]]]:
+def _wrappers(run: ZooRun) -> list[tuple[str, dict[str, Any]]]:
     """Names and arguments: one name, or a list of names or of {name: arguments}."""
     found: list[tuple[str, dict[str, Any]]] = []
-    for each in value if isinstance(value, list) else [] if value is None else [value]:
-        pairs = each.items() if isinstance(each, Mapping) else [(str(each), {})]
-        found += [(str(name), kwargs if isinstance(kwargs, dict) else {}) for name, kwargs in pairs]
-    return found
-
-
-def _wrapper(run: ZooRun, name: str, kwargs: dict[str, Any]) -> Any:
-    kind = name.rpartition(".")[2]
-    if kind == _TIME_FEATURE and set(kwargs) <= {"max_steps", "test_mode"}:
-        from tightrope.policies.time_feature import TimeFeature
-
-        return lambda env: TimeFeature(env, **kwargs)
-    raise InputError(
-        f"expected no wrapper but {_TIME_FEATURE}, found {name[:100]!r} in the config.yml of "
-        f"{str(run.policy.parent)!r}: give `env` as file.py:function, a function that returns "
-        f"{kind[:60]}(gymnasium.make({run.environment!r}))"
-    )
+    for key in ("env_wrapper", "vec_env_wrapper"):
+        value = run.config.get(key)
+        for each in value if isinstance(value, list) else [] if value is None else [value]:
+            pairs = each.items() if isinstance(each, Mapping) else [(each, {})]
+            found += [(str(path), kw if isinstance(kw, dict) else {}) for path, kw in pairs]
+    return [pair for pair in found if pair[0].rpartition(".")[2] not in _FLATTENING]

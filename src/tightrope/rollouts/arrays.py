@@ -3,6 +3,7 @@
 import math
 import warnings
 from collections.abc import Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ __all__ = [
     "log_metadata",
     "numbers",
     "require_plain",
+    "whole_episodes",
 ]
 
 NAMES = ("observations", "rewards", "terminals", "timeouts")
@@ -45,47 +47,77 @@ def import_arrays(source: str | Path | Mapping[str, Any]) -> Episodes:
     else:
         where, name = str(source), Path(source).name
         found = _read(Path(source))
-    missing = [key for key in NAMES if key not in found]
-    if missing:
+    if missing := [key for key in NAMES if key not in found]:
         raise InputError(
             f"expected the arrays {', '.join(NAMES)}, found no {missing[0]} in {where}"
         )
     arrays = {key: numbers(array, key, where) for key, array in found.items()}
     rewards = arrays["rewards"].astype(np.float64).reshape(-1)
     steps = len(rewards)
-    if steps == 0:
-        raise InputError(f"expected at least one step, found an empty log in {where}")
     for key, array in arrays.items():
         if len(array) != steps:
             raise InputError(f"expected {steps} rows of {key}, found {len(array)} in {where}")
-        if "observations" in key:  # (steps, features)
-            arrays[key] = array.astype(np.float32, copy=False).reshape(steps, -1)
-    observations, following = arrays["observations"], arrays.get("next_observations")
-    if following is not None and following.shape != observations.shape:
-        raise InputError(
-            f"expected next_observations of shape {observations.shape}, found {following.shape} in "
-            f"{where}"
-        )
+    if steps == 0:
+        raise InputError(f"expected at least one step, found an empty log in {where}")
     terminals, timeouts = (flags(arrays[key], key, where) for key in ("terminals", "timeouts"))
     last = np.flatnonzero(terminals | timeouts)
+    following = arrays.get("next_observations")
+    return whole_episodes(
+        last,
+        terminals[last],
+        timeouts[last],
+        observations=_flat(arrays["observations"]),
+        rewards=rewards,
+        actions=arrays.get("actions"),
+        final_observations=None if following is None else _flat(following[last]),
+        where=where,
+        metadata=log_metadata(name),
+    )
+
+
+def _flat(array: NDArray[Any]) -> NDArray[np.float32]:
+    """Features of each row as one row of float32."""
+    return array.astype(np.float32, copy=False).reshape(len(array), -1)
+
+
+def whole_episodes(
+    last: NDArray[np.intp],
+    terminated: NDArray[np.bool_],
+    truncated: NDArray[np.bool_],
+    *,
+    observations: NDArray[np.float32],
+    rewards: NDArray[np.float64],
+    where: str,
+    metadata: Mapping[str, Any],
+    actions: NDArray[Any] | None = None,
+    final_observations: NDArray[np.float32] | None = None,
+    success: NDArray[np.bool_] | None = None,
+) -> Episodes:
+    """Episodes that end in the rows `last`; rows after these are dropped with a warning.
+
+    Raises:
+        InputError: there is no such row, or :class:`Episodes` refuses the arrays.
+    """
     if len(last) == 0:
-        raise InputError(f"expected at least one terminal or timeout, found none in {where}")
-    end = last[-1] + 1
-    if end < steps:
+        raise InputError(f"expected at least one episode with an end, found none in {where}")
+    offsets = np.append(0, last + 1).astype(np.int64)
+    end = int(offsets[-1])
+    if end < len(rewards):
         warnings.warn(
-            f"dropped the last {steps - end} steps of {name}: they have no end", stacklevel=2
+            f"dropped the last {len(rewards) - end} steps of {metadata['log']}: they have no end",
+            stacklevel=4,
         )
-    actions = arrays.get("actions")
     return Episodes(
         observations=observations[:end],
         rewards=rewards[:end],
-        offsets=np.concatenate([[0], last + 1]).astype(np.int64),
-        terminated=terminals[last],
-        truncated=timeouts[last],
+        offsets=offsets,
+        terminated=terminated,
+        truncated=truncated,
         seeds=np.full(len(last), -1, np.int64),
         actions=None if actions is None else actions[:end],
-        final_observations=None if following is None else following[last],
-        subject=log_metadata(name),
+        final_observations=final_observations,
+        success=None if success is None else np.logical_or.reduceat(success[:end], offsets[:-1]),
+        subject=metadata,
     )
 
 
@@ -131,18 +163,47 @@ def log_metadata(log: str, environment: str | None = None) -> dict[str, Any]:
     return found if environment is None else {**found, "environment": {"id": environment}}
 
 
-def numbers(value: Any, name: str, where: str) -> NDArray[Any]:
-    """An array of numbers with at least one dimension; raises InputError for anything else."""
+def numbers(values: Any, name: str, where: str) -> NDArray[Any]:
+    """(rows, ...) values that are all numbers; raises InputError for anything else."""
     try:
-        array = np.asarray(value)
-    except ValueError as error:  # ragged lists
+        array = _without_objects(values)
+    except ValueError as error:  # lists of different lengths
         raise InputError(
-            f"expected an array of numbers in {name}, found {one_line(error)} in {where}"
+            f"expected numbers in {name}, as many in each row, found {one_line(error)} in {where}"
         ) from None
-    if array.dtype.kind not in "biuf" or array.ndim == 0:
-        found = f"{array.dtype} of shape {array.shape}"
-        raise InputError(f"expected an array of numbers in {name}, found {found} in {where}")
-    return array
+    if array.dtype.kind in "biuf" and array.ndim:
+        return array
+    found = f"{array.dtype} of shape {array.shape}"
+    for row, value in enumerate(array.tolist() if array.ndim == 1 else ()):
+        if not _is_number(value):
+            found = f"{str(value)[:40]!r} in row {row}"
+            break
+    raise InputError(f"expected numbers in {name}, found {found} of {where}")
+
+
+def _without_objects(values: Any) -> NDArray[Any]:
+    """An array of what stands in lists, of what pandas lets be missing, and of decimals."""
+    array = np.asarray(values)
+    if array.dtype != object:
+        return array
+    nested = (list, tuple, np.ndarray)
+    return np.array(
+        [
+            _without_objects(v)
+            if isinstance(v, nested)
+            else float(v)
+            if isinstance(v, Decimal)
+            else v
+            for v in array.tolist()
+        ]
+    )
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        return float(value) == float(value)
+    except (TypeError, ValueError):
+        return False
 
 
 def flags(values: NDArray[Any], name: str, where: str) -> NDArray[np.bool_]:

@@ -1,8 +1,8 @@
 """Recorded episodes: flat arrays with episode offsets, frozen and checked."""
 
 import operator
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, SupportsIndex, overload
 
 import numpy as np
@@ -13,15 +13,17 @@ from tightrope.errors import InputError
 __all__ = ["Episode", "Episodes", "join"]
 
 
-_TYPES = {
-    "observations": (np.float32, 2),
-    "rewards": (np.float64, 1),
-    "offsets": (np.int64, 1),
-    "terminated": (np.bool_, 1),
-    "truncated": (np.bool_, 1),
-    "seeds": (np.int64, 1),
-    "final_observations": (np.float32, 2),
-    "success": (np.bool_, 1),
+# What each array is: its type, its dimensions, and how many rows it has.
+_ARRAYS: dict[str, tuple[Any, int, str]] = {
+    "observations": (np.float32, 2, "steps"),
+    "rewards": (np.float64, 1, "steps"),
+    "offsets": (np.int64, 1, "episodes + 1"),
+    "terminated": (np.bool_, 1, "episodes"),
+    "truncated": (np.bool_, 1, "episodes"),
+    "seeds": (np.int64, 1, "episodes"),
+    "actions": (None, 1, "steps"),
+    "final_observations": (np.float32, 2, "episodes"),
+    "success": (np.bool_, 1, "episodes"),
 }
 
 
@@ -73,72 +75,65 @@ class Episodes:
     subject: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._require_types()
-        for name, values in self.properties.items():
-            fits = values.dtype == np.float64 and values.shape == (len(self.offsets) - 1,)
-            if not fits or not np.isfinite(values).all():
+        for name, (dtype, dimensions, _) in _ARRAYS.items():
+            array = getattr(self, name)
+            numbers = array is not None and (
+                array.dtype.kind in "biuf" if dtype is None else array.dtype == dtype
+            )
+            if array is not None and (
+                not numbers or array.ndim < dimensions or (dtype and array.ndim > dimensions)
+            ):
+                kind = "numbers" if dtype is None else str(np.dtype(dtype))
+                shape = "(rows, features)" if dimensions > 1 else "(rows,)"
                 raise InputError(
-                    f"expected a finite number of each episode as property {name!r}, found "
-                    f"{values.dtype} of shape {values.shape}"
+                    f"expected {name} of {kind} and shape {shape}, found {array.dtype} of shape "
+                    f"{array.shape}"
                 )
         steps, count = len(self.rewards), len(self.offsets) - 1
         if count < 1:
             raise InputError("expected at least one episode, found none")
-        lengths = np.diff(self.offsets)
-        if self.offsets[0] != 0 or self.offsets[-1] != steps or (lengths < 1).any():
+        if self.offsets[0] != 0 or self.offsets[-1] != steps or (self.lengths < 1).any():
             raise InputError(
                 f"expected episodes of at least one step that add up to {steps} steps, "
                 f"found offsets from {self.offsets[0]} to {self.offsets[-1]}"
             )
-        sizes = {"observations": steps, "actions": steps}
-        for name in ("terminated", "truncated", "seeds", "final_observations", "success"):
-            sizes[name] = count
-        for name, size in sizes.items():
+        sizes = {"steps": steps, "episodes": count, "episodes + 1": count + 1}
+        for name, (_, _, rows) in _ARRAYS.items():
             array = getattr(self, name)
-            if array is not None and len(array) != size:
-                raise InputError(f"expected {size} rows of {name}, found {len(array)}")
+            if array is None:
+                continue
+            if len(array) != sizes[rows]:
+                raise InputError(f"expected {sizes[rows]} rows of {name}, found {len(array)}")
+            finite = array.dtype.kind != "f" or np.isfinite(array)
+            if not np.all(finite):
+                row = int(np.argwhere(~np.asarray(finite))[0, 0])
+                raise InputError(
+                    f"expected finite {name}, found NaN or infinity in "
+                    f"{self._place(row if rows == 'episodes' else self.episode_of_step[row])}"
+                )
         final = self.final_observations
         if final is not None and final.shape[1] != self.observations.shape[1]:
             raise InputError(
                 f"expected final_observations of {self.observations.shape[1]} features, found "
                 f"{final.shape[1]}"
             )
-        for name in ("rewards", "observations", "final_observations", "actions"):
-            self._require_finite(name)
+        for name, values in self.properties.items():
+            fits = values.dtype == np.float64 and values.shape == (count,)
+            if not fits or not np.isfinite(values).all():
+                raise InputError(
+                    f"expected a finite number of each episode as property {name!r}, found "
+                    f"{values.dtype} of shape {values.shape}"
+                )
         endless = np.flatnonzero(~(self.terminated | self.truncated))
         if len(endless):
             raise InputError(
-                f"expected every episode to end terminated or truncated, found episode "
-                f"{endless[0]} with neither"
+                f"expected every episode to end terminated or truncated, found "
+                f"{self._place(endless[0])} with neither"
             )
 
-    def _require_types(self) -> None:
-        for name, (dtype, dimensions) in _TYPES.items():
-            array = getattr(self, name)
-            if array is not None and (array.dtype != dtype or array.ndim != dimensions):
-                shape = "(rows, features)" if dimensions == 2 else "(rows,)"
-                if name == "observations":
-                    shape = "(steps, features)"
-                raise InputError(
-                    f"expected {name} of {np.dtype(dtype)} and shape {shape}, found "
-                    f"{array.dtype} of shape {array.shape}"
-                )
-        if self.actions is not None and (
-            self.actions.dtype.kind not in "biuf" or self.actions.ndim < 1
-        ):
-            raise InputError(f"expected actions as numbers, found {self.actions.dtype}")
-
-    def _require_finite(self, name: str) -> None:
-        array = getattr(self, name)
-        if array is None or array.dtype.kind != "f":
-            return
-        if not np.isfinite(array).all():
-            row = int(np.flatnonzero(~np.isfinite(array).reshape(len(array), -1).all(axis=1))[0])
-            per_step = len(array) == len(self.rewards) and name != "final_observations"
-            episode = int(np.searchsorted(self.offsets, row, side="right")) - 1 if per_step else row
-            seed = int(self.seeds[episode])
-            place = f"episode {episode}" + (f" (seed {seed})" if seed >= 0 else "")
-            raise InputError(f"expected finite {name}, found NaN or infinity in {place}")
+    def _place(self, episode: Any) -> str:
+        seed = int(self.seeds[episode])
+        return f"episode {episode}" + (f" (seed {seed})" if seed >= 0 else "")
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -172,12 +167,12 @@ class Episodes:
         return self.span(start, stop)
 
     def __repr__(self) -> str:
-        parts = []
-        for entry in fields(self):
-            value = getattr(self, entry.name)
-            if isinstance(value, np.ndarray):
-                parts.append(f"{entry.name}={value.dtype}{list(value.shape)}")
-        return f"Episodes({len(self)} episodes, {len(self.rewards)} steps: {', '.join(parts)})"
+        parts = ", ".join(
+            f"{name}={array.dtype}{list(array.shape)}"
+            for name in _ARRAYS
+            if (array := getattr(self, name)) is not None
+        )
+        return f"Episodes({len(self)} episodes, {len(self.rewards)} steps: {parts})"
 
     @property
     def lengths(self) -> NDArray[np.int64]:
@@ -216,23 +211,15 @@ class Episodes:
         if not 0 <= start < stop <= len(self):
             raise InputError(f"expected 0 <= start < stop <= {len(self)}, found {start} and {stop}")
         first, last = int(self.offsets[start]), int(self.offsets[stop])
-
-        def cut(array: Any, low: int, high: int) -> Any:
-            return None if array is None else array[low:high]
-
-        return replace(
-            self,
-            observations=self.observations[first:last],
-            rewards=self.rewards[first:last],
-            offsets=self.offsets[start : stop + 1] - first,
-            terminated=self.terminated[start:stop],
-            truncated=self.truncated[start:stop],
-            seeds=self.seeds[start:stop],
-            actions=cut(self.actions, first, last),
-            final_observations=cut(self.final_observations, start, stop),
-            success=cut(self.success, start, stop),
-            properties={name: values[start:stop] for name, values in self.properties.items()},
-        )
+        rows = {"steps": slice(first, last), "episodes": slice(start, stop)}
+        cut = {
+            name: array[rows[kind]]
+            for name, (_, _, kind) in _ARRAYS.items()
+            if kind in rows and (array := getattr(self, name)) is not None
+        }
+        cut["offsets"] = self.offsets[start : stop + 1] - first
+        properties = {name: values[start:stop] for name, values in self.properties.items()}
+        return replace(self, **cut, properties=properties)
 
     def returns(self, gamma: float) -> NDArray[np.float64]:
         """(episodes,) the return of each from its start."""
@@ -264,25 +251,23 @@ def join(episodes: Sequence[Episode], subject: Mapping[str, Any] | None = None) 
                     f"expected {name} of shape {expected} in episode {index}, found {array.shape}"
                 )
 
-    def optional(name: str, combine: Any) -> Any:
+    def column(name: str, combine: Callable[..., Any], dtype: Any = None) -> Any:
         values = [getattr(episode, name) for episode in episodes]
-        return None if any(value is None for value in values) else combine(values)
+        if any(value is None for value in values):
+            return None
+        array = combine(values)
+        return array if dtype is None else array.astype(dtype, copy=False)
 
+    lengths = [len(episode.rewards) for episode in episodes]
     return Episodes(
-        observations=np.concatenate([e.observations for e in episodes]).astype(
-            np.float32, copy=False
-        ),
-        rewards=np.concatenate([e.rewards for e in episodes]).astype(np.float64, copy=False),
-        offsets=np.concatenate([[0], np.cumsum([len(e.rewards) for e in episodes])]).astype(
-            np.int64
-        ),
-        terminated=np.array([e.terminated for e in episodes], dtype=np.bool_),
-        truncated=np.array([e.truncated for e in episodes], dtype=np.bool_),
-        seeds=np.array([e.seed for e in episodes], dtype=np.int64),
-        actions=optional("actions", np.concatenate),
-        final_observations=optional(
-            "final_observation", lambda values: np.stack(values).astype(np.float32, copy=False)
-        ),
-        success=optional("success", lambda values: np.array(values, dtype=np.bool_)),
+        observations=column("observations", np.concatenate, np.float32),
+        rewards=column("rewards", np.concatenate, np.float64),
+        offsets=np.append(0, np.cumsum(lengths)).astype(np.int64),
+        terminated=column("terminated", np.array, np.bool_),
+        truncated=column("truncated", np.array, np.bool_),
+        seeds=column("seed", np.array, np.int64),
+        actions=column("actions", np.concatenate),
+        final_observations=column("final_observation", np.stack, np.float32),
+        success=column("success", np.array, np.bool_),
         subject=dict(subject or {}),
     )

@@ -158,11 +158,12 @@ def policy_source(source: Any, env: Any = None, env_kwargs: EnvKwargs = None) ->
         _require_policy(source)
         found = find_record(source)
     policy, record = (source, None) if found is None else found
+    run = find_run(source) if record is None and isinstance(source, str | Path) else None
+    # What a function returns is as it is meant; an id is wrapped as in the run.
+    if run is not None and (env is None or (isinstance(env, str) and ".py:" not in env)):
+        return PolicySource(policy, run_environment(run, env, env_kwargs), None)
     if env is not None:
         return PolicySource(policy, EnvInfo.of(env, env_kwargs), record)
-    run = find_run(source) if record is None and isinstance(source, str | Path) else None
-    if run is not None:
-        return PolicySource(policy, run_environment(run, env_kwargs), None)
     if record is None:
         raise InputError(
             f"expected `env`, an environment to roll out {_named(source)} in, found none"

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.errors import InputError, one_line
+from tightrope.files import refuse_links
 from tightrope.imports import needed
 from tightrope.rollouts.arrays import log_metadata, require_plain
 from tightrope.rollouts.episodes import Episode, Episodes, join
@@ -30,17 +31,17 @@ def import_minari(dataset: str | Path) -> Episodes:
     """
     folder = _folder(dataset)
     minari = _minari()
+    refuse_links(folder.resolve(), deep=True)
     try:
         for path in folder.glob("*.hdf5"):
             with needed("h5py", "a Minari dataset").File(path, "r") as archive:
                 require_plain(archive, path)
         source = minari.MinariDataset(folder)
-        seeds = [
-            entry.get("seed")
-            for entry in source.storage.get_episode_metadata(source.episode_indices)
+        metadata = source.storage.get_episode_metadata(source.episode_indices)
+        episodes = [
+            _from_minari(index, episode, entry.get("seed"))
+            for index, (episode, entry) in enumerate(zip(source, metadata, strict=True))
         ]
-        recorded = zip(source, seeds, strict=True)
-        episodes = [_from_minari(index, *pair) for index, pair in enumerate(recorded)]
         name = str(source.spec.dataset_id)
         environment = getattr(source.spec.env_spec, "id", None)
     except InputError:
@@ -91,18 +92,17 @@ def _from_minari(index: int, episode: Any, seed: Any) -> Episode:
             f"expected {steps + 1} observations for {steps} rewards in episode {index}, "
             f"found {len(observations)}"
         )
-    terminations, truncations = np.asarray(episode.terminations), np.asarray(episode.truncations)
-    for name, flags in (("terminations", terminations), ("truncations", truncations)):
-        if flags.shape != (steps,) or flags[:-1].any():
-            raise InputError(
-                f"expected {steps} {name} in episode {index}, only the last of them true, found "
-                f"{flags.sum()} true of {len(flags)}"
-            )
+    ends = np.asarray(episode.terminations), np.asarray(episode.truncations)
+    if any(flags.shape != (steps,) or flags[:-1].any() for flags in ends):
+        raise InputError(
+            f"expected {steps} terminations and truncations in episode {index}, true in the last "
+            "step at most, found others"
+        )
     return Episode(
         observations=observations[:steps],
         rewards=np.asarray(episode.rewards, dtype=np.float64),
-        terminated=bool(terminations[-1]),
-        truncated=bool(truncations[-1]),
+        terminated=bool(ends[0][-1]),
+        truncated=bool(ends[1][-1]),
         seed=-1 if seed is None else int(seed),
         actions=None if isinstance(episode.actions, dict) else np.asarray(episode.actions),
         final_observation=observations[steps] if len(observations) > steps else None,

@@ -39,9 +39,10 @@ class Reading:
     """How a table of results is read."""
 
     columns: Annotated[str, "ROLE=NAME,..."] = ""
-    """Which column of a table is what, such as "return=score,success=ok,task=suite" with a row per
-    episode, or "obs=joint_*,reward=r,episode=run" with a row per step. By default they go by their
-    usual names; nothing after = means that there is no such column."""
+    """Which column of a table is what, such as "return=score,success=ok,task=suite". Roles with a
+    row per episode: return, success, seed, episode, task; with a row per step: obs, reward,
+    episode, step, terminated, truncated, done, success, action ("obs=joint_*,torque"). By default
+    they go by their usual names; nothing after = means that there is no such column."""
     frozen: bool = False
     """The rows of a monitor.csv of Stable-Baselines3 are evaluation episodes of one policy."""
     evaluation: Evaluation = "last"
