@@ -53,24 +53,23 @@ def disk(tmp_path):
 
 
 def test_nothing_is_left_behind_when_writing_fails(tmp_path):
-    def half(temporary):
-        temporary.write_bytes(b"half of it")
-        raise RuntimeError("power cut")
+    for failure, kind in ((RuntimeError("power cut"), RuntimeError), (FULL, InputError)):
 
-    with pytest.raises(RuntimeError, match="power cut"):
-        write_atomically(tmp_path / "new.bin", half)
-    with pytest.raises(RuntimeError, match="power cut"):
-        write_atomically(tmp_path / "deep" / "new.bin", half)
+        def half(temporary, failure=failure):
+            temporary.write_bytes(b"half of it")
+            raise failure
+
+        for name in ("new.bin", "deep/new.bin"):
+            with pytest.raises(kind, match=r"power cut|No space left on device"):
+                write_atomically(tmp_path / name, half)
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
-def test_nothing_is_left_behind_when_the_disk_is_full(tmp_path):
-    def full(temporary):
-        raise OSError(28, "No space left on device")
-
-    with pytest.raises(InputError, match="No space left on device"):
-        write_atomically(tmp_path / "new.bin", full)
-    assert os.listdir(tmp_path) == []
+def test_a_file_is_made_with_its_folders_and_can_be_read_by_others(tmp_path):
+    path = tmp_path / "a" / "b" / "new.bin"
+    write_atomically(path, lambda temporary: temporary.write_bytes(b"all of it"))
+    assert os.listdir(path.parent) == ["new.bin"]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
 
 
 def test_a_name_taken_while_writing_is_not_overwritten(tmp_path):
@@ -257,19 +256,6 @@ def test_the_old_folder_is_put_back_if_the_new_one_cannot_have_its_name(tmp_path
     assert os.listdir(tmp_path) == ["new"]
 
 
-def test_a_folder_that_vanishes_while_it_is_filled_does_not_appear_with_the_rest_of_it(tmp_path):
-    """A file written with its parents makes the folder anew, without what was in it before."""
-
-    def fill(folder):
-        (folder / "first").touch()
-        shutil.rmtree(tmp_path / "x")
-        replace_atomically(folder / "second", lambda temporary: temporary.write_text("2"))
-
-    with pytest.raises(InputError, match=r"cannot write .*new': No such file or directory"):
-        write_folder(tmp_path / "x" / "new", fill)
-    assert os.listdir(tmp_path / "x") == []
-
-
 def test_a_file_that_fails_inside_a_folder_is_told_by_the_folders_name(tmp_path):
     def full(temporary):
         raise FULL
@@ -295,22 +281,14 @@ def stored(tmp_path):
     return tmp_path / "things.safetensors"
 
 
-@pytest.mark.parametrize("mapped", [False, True])
-def test_arrays_and_header_come_back_as_they_were(mapped, stored):
-    arrays, header = load_tensors(stored, "tightrope.things/1", mapped=mapped)
+def test_arrays_and_header_come_back_as_they_were(stored):
+    arrays, header = load_tensors(stored, "tightrope.things/1")
     assert header == HEADER
     assert set(arrays) == set(ARRAYS)
     for name, array in arrays.items():
         assert (array.dtype, array.shape) == (ARRAYS[name].dtype, ARRAYS[name].shape)
         np.testing.assert_array_equal(array, ARRAYS[name])
-        assert isinstance(array, np.memmap) == (mapped and array.size > 0)
-        assert array.flags.writeable == (not mapped or array.size == 0)
-        assert array.flags.aligned
-
-
-def test_arrays_that_were_read_do_not_hold_the_file(stored):
-    arrays, _ = load_tensors(stored, "tightrope.things/1")
-    stored.write_bytes(bytes(stored.stat().st_size))
+    stored.write_bytes(bytes(stored.stat().st_size))  # what was read does not hold the file
     np.testing.assert_array_equal(arrays["deep"], ARRAYS["deep"])
 
 
@@ -342,9 +320,9 @@ def test_the_shipped_policy_is_read_and_written_again_as_it_is(tmp_path):
     assert (tmp_path / "again.safetensors").read_bytes() == demo.policy_path().read_bytes()
 
 
-def refuses(path, words, **options):
+def refuses(path, words):
     with pytest.raises(InputError, match=words) as refusal:
-        load_tensors(path, "tightrope.things/1", **options)
+        load_tensors(path, "tightrope.things/1")
     assert "\n" not in str(refusal.value)
     assert path.name in str(refusal.value)
 
@@ -362,14 +340,13 @@ def test_missing_and_foreign_files_are_told_apart(stored, tmp_path):
         refuses(stored, "damaged or no file of tightrope")
 
 
-@pytest.mark.parametrize("mapped", [False, True])
-def test_a_damaged_file_is_an_input_error(mapped, stored):
+def test_a_damaged_file_is_an_input_error(stored):
     content = stored.read_bytes()
     for kept in [*range(0, len(content), 7), len(content) - 1]:
         stored.write_bytes(content[:kept])
-        refuses(stored, "damaged", mapped=mapped)
+        refuses(stored, "damaged")
     stored.write_bytes(content + b"\0")
-    refuses(stored, "damaged", mapped=mapped)
+    refuses(stored, "damaged")
 
 
 def test_a_type_that_numpy_does_not_have_is_an_input_error(tmp_path):

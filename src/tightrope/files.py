@@ -49,17 +49,8 @@ T = TypeVar("T")
 
 _KEY = "tightrope"  # of the header among the metadata of a .safetensors file
 _DENSEST = 2000  # deflate packs at most 1,032 bytes into one
-_HERE, _NO_REPLACE = (
-    -100,
-    1,
-)  # of Linux's renameat2: relative to the working directory; never replace
+_HERE, _NO_REPLACE = -100, 1  # of Linux's renameat2: the working directory; never replace
 _UNKNOWN = (errno.ENOSYS, errno.EINVAL)  # what a system or a file system says that has no renameat2
-_DTYPES = {
-    **{f"F{bits}": f"<f{bits // 8}" for bits in (16, 32, 64)},
-    **{f"I{bits}": f"<i{bits // 8}" for bits in (8, 16, 32, 64)},
-    **{f"U{bits}": f"<u{bits // 8}" for bits in (8, 16, 32, 64)},
-    "BOOL": "?",
-}
 
 
 class WriteError(InputError):
@@ -155,8 +146,7 @@ def write_folder(path: Path, fill: Callable[[Path], T], *, replace: bool = False
         new, old = holder / "new", holder / "old"
         try:
             new.mkdir()
-            with _staying(new):
-                result = fill(new)
+            result = fill(new)
             sync_folder(new)
             new.chmod(0o755)
             try:
@@ -171,18 +161,6 @@ def write_folder(path: Path, fill: Callable[[Path], T], *, replace: bool = False
         finally:
             shutil.rmtree(holder, ignore_errors=True)
     return result
-
-
-@contextlib.contextmanager
-def _staying(folder: Path) -> Iterator[None]:
-    """Raise OSError if the folder was deleted meanwhile, and perhaps made again with half of it."""
-    held = os.open(folder, os.O_RDONLY)  # as long as it is open, no other gets its number
-    try:
-        yield
-        if not os.path.samestat(os.fstat(held), folder.stat()):
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-    finally:
-        os.close(held)
 
 
 def _take_name(temporary: Path, path: Path) -> None:
@@ -368,18 +346,12 @@ def save_tensors(path: Path, arrays: Mapping[str, ArrayLike], header: Mapping[st
     write_atomically(path, lambda temporary: save_file(contiguous, temporary, metadata=metadata))
 
 
-def load_tensors(
-    path: Path,
-    format: str,  # noqa: A002
-    *,
-    mapped: bool = False,
-) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+def load_tensors(path: Path, format: str) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:  # noqa: A002
     """Arrays and header of a file written by :func:`save_tensors`.
 
     Args:
         path: of the file.
         format: that the header must name.
-        mapped: map the arrays into memory, read-only, instead of reading them.
 
     Raises:
         InputError: there is no such file, or it is damaged or of another format.
@@ -389,14 +361,11 @@ def load_tensors(
             f"expected the format {format}, found nothing at {str(path)!r}: check the path"
         )
     try:
-        with safe_open(path, framework="np"):  # checks the entries against the file's size
-            pass
-        with path.open("rb") as stream:
-            size = int.from_bytes(stream.read(8), "little")
-            entries = json.loads(stream.read(size))
-        header = json.loads(entries.pop("__metadata__", {}).get(_KEY, "{}"))
-        found = header.get("format")
-        arrays = {} if found != format else _map(path, 8 + size, entries)
+        with safe_open(path, framework="np") as archive:  # checks the entries against the size
+            header = json.loads((archive.metadata() or {}).get(_KEY, "{}"))
+            found = header.get("format")
+            names = archive.keys() if found == format else ()
+            arrays = {name: archive.get_tensor(name) for name in names}
     except OSError as error:
         raise InputError(f"cannot read {str(path)!r}: {one_line(error)}") from None
     except Exception as error:  # a damaged file can fail in any of these steps
@@ -406,7 +375,7 @@ def load_tensors(
     if found != format:
         other = "none" if found is None else repr(str(found)[:80])
         raise InputError(f"expected the format {format}, found {other} in {str(path)!r}")
-    return arrays if mapped else {name: np.array(a) for name, a in arrays.items()}, header
+    return arrays, header
 
 
 def tensors_format(path: Path) -> str | None:
@@ -417,18 +386,6 @@ def tensors_format(path: Path) -> str | None:
             return None if found is None else str(found)
     except Exception:  # whatever the file is, it is not one of ours
         return None
-
-
-def _map(path: Path, start: int, entries: dict[str, Any]) -> dict[str, NDArray[Any]]:
-    arrays: dict[str, NDArray[Any]] = {}
-    for name, entry in entries.items():
-        dtype, shape = np.dtype(_DTYPES[entry["dtype"]]), tuple(entry["shape"])
-        offset = start + entry["data_offsets"][0]
-        if 0 in shape:  # nothing cannot be mapped
-            arrays[name] = np.empty(shape, dtype)
-        else:
-            arrays[name] = np.memmap(path, dtype, "r", offset, shape)
-    return arrays
 
 
 def sha256(*paths: Path) -> str:

@@ -48,13 +48,13 @@ def test_a_study_runs_and_its_status_says_so(place, capsys, monkeypatch):
     Path("small.toml").write_text(one)
     code, out, err = run(capsys, "study", "small.toml", "--workers", "1")
     assert code == 0, out
-    assert out.startswith("2 certificates; tables, figures and claims: study-small/results")
+    assert out.startswith("2 certificates; tables and figures: study-small/results")
     assert "\npage: study-small/report.html\n" in out
-    assert "All 3 jobs are done." in Path("study-small/report.html").read_text(encoding="utf-8")
-    assert out.count("too little data: ") == 7
+    assert "2 of 1 policies" in Path("study-small/report.html").read_text(encoding="utf-8")
+    assert out.count("too little data (preset ") == 7
     assert "certify 1/1" in err[-1]
     results = Path("study-small/results")
-    assert {"table.csv", "table.parquet", "claims.md", "figures"} <= {
+    assert {"table.csv", "claims.csv", "instances.tex", "figures"} <= {
         path.name for path in results.iterdir()
     }
     code, out, _ = run(capsys, "study", "small.toml", "--status")

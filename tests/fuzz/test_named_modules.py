@@ -6,15 +6,14 @@ import sys
 
 import pytest
 from command import run
-from recordings import short_fits
-from tightrope.monitors import Monitor
+from recordings import certified
 
-from tightrope.certificates import certify
 from tightrope.certificates.document import as_text, document_digest
 from tightrope.certificates.folder import write
+from tightrope.deploy import Monitor
 from tightrope.environments import EnvInfo, recorded_environment
 from tightrope.errors import InputError
-from tightrope.files import load_tensors, save_tensors, sha256
+from tightrope.files import load_tensors, save_tensors, sha256, tensors_format
 from tightrope.rollouts import collect, policy_source
 
 EVIL = "evilmodule:Pendulum-v1"
@@ -25,7 +24,6 @@ PLACES = (".", "made", "run")  # of evilmodule.py: the working directory is one 
 CHOOSING = {
     "certify a folder": ("certify", "run", "--out", "new"),
     "certify its policy": ("certify", "run/policy.safetensors", "--out", "new"),
-    "commit": ("certify", "run", "--out", "new", "--commit"),
     "collect": ("collect", "run", "--out", "new.safetensors"),
     "compare": ("compare", "run", "run"),
     "audit": ("audit", "run", "--out", "new"),
@@ -40,7 +38,7 @@ READING = {
     "verify": ("verify", "made"),
     "report": ("report", "made"),
     "index": ("report", "."),
-    "check": ("check", "made", "--max-rms", "1e9"),
+    "check": ("check", "made", "--min-confidence", "0.5"),
     "plan": ("plan", "made"),
     "compare recordings": ("compare", "made", "made/rollouts.safetensors"),
 }
@@ -54,8 +52,7 @@ def forged(write_trained, tmp_path_factory):
     write_trained(place / "run", environment=named(EVIL))
     shutil.copy(place / "run" / "policy.safetensors", place / "plain.safetensors")
     episodes = collect(place / "plain.safetensors", "Pendulum-v1", 14, 5, workers=1)
-    with short_fits():
-        made = certify(episodes, pilot_episodes=3, gamma=0.97, seed=0)
+    made = certified(episodes, gamma=0.97, seed=0)
     write(made, place / "made")
     Monitor(made).save(place / "monitor.safetensors")
     for name in ("made/rollouts", "monitor"):
@@ -77,7 +74,7 @@ def named(environment, suite="gymnasium"):
 
 
 def rename(path):
-    form = "tightrope.monitor/1" if path.stem == "monitor" else "tightrope.episodes/1"
+    form = tensors_format(path)
     arrays, header = load_tensors(path, form)
     header["subject"]["environment"] = named(EVIL)
     path.unlink()

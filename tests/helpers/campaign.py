@@ -51,7 +51,8 @@ def run(name, first, count, folder):
         outcomes[outcome] += 1
         if outcome == "wrong":
             wrong.append({"case": case, "file": str(path.relative_to(good)), "why": why})
-        harmed.write_bytes(content)
+        for each in files:  # whatever reads may also make digests right
+            (bad / each.relative_to(good)).write_bytes(each.read_bytes())
     appeared = sorted(map(str, _outside(folder) - outside))
     grown = _peak() - before
     resource.setrlimit(resource.RLIMIT_AS, unlimited)

@@ -53,81 +53,66 @@ def _read_episodes(path):
     _use(load_episodes(path))
 
 
-def _make_commitment(folder):
-    from tightrope.certificates.commitment import Commitment, save_commitment
-
-    from tightrope.certificates.options import Options
-
-    subject = {
-        "policy": {"name": "p", "digest": "ab" * 32},
-        "environment": {"id": "Pendulum-v1"},
-        "versions": {"python": "3.11"},
-    }
-    save_commitment(Commitment.to(subject, Options(seed=7)), folder / "commitment.json")
-    return folder / "commitment.json"
-
-
-def _read_commitment(path):
-    """As a file, and as what a certificate states, where no digest is in the way."""
-    from tightrope.certificates.commitment import commitment_problems, load_commitment
-
-    from tightrope.certificates.options import Options
-
-    with contextlib.suppress(ValueError, RecursionError):
-        stated = json.loads(path.read_text())
-        commitment_problems({"commitment": stated}, Options(seed=7))
-    load_commitment(path).options("challenge")
-
-
 def _use(episodes):
     """What every user of episodes does first."""
-    from tightrope.certificates.data import prepare
-
-    from tightrope.certificates.options import Options
+    from tightrope.certificates import Options, settle
+    from tightrope.certificates.split import split_episodes
 
     repr(episodes)
-    prepare(episodes, Options(pilot_episodes=2))
+    split_episodes(episodes, settle(Options(fit_episodes=2), episodes))
 
 
 def _certificate(folder, **options):
-    from recordings import short_fits
+    from recordings import certified
 
-    from tightrope.certificates import certify, write
-
-    with short_fits():
-        made = certify(_recording(), mc_passes=2, pilot_episodes=2, seed=0, **options)
-        write(made, folder / "certificate")
+    certified(_recording(), seed=0, **options).save(folder / "certificate")
     return folder / "certificate"
 
 
+_RECURSIVE = {"scheme": "rec-2", "preset": "paper", "mc_passes": 2, "pilot_episodes": 2}
+
+
 def _make_predictor(folder):
-    return _certificate(folder, scheme="rec-2", preset="paper") / "predictor.safetensors"
+    return _certificate(folder, **_RECURSIVE) / "predictor.safetensors"
 
 
 def _read_predictor(path):
-    from tightrope.posteriors import load_chain
+    from tightrope.posteriors import load_predictor
 
-    chain = load_chain(path)
-    features = len(chain.scaling.mean)
-    elapsed = None if chain.scaling.clock is None else np.zeros(2, np.int64)
-    chain.predictor("local")(np.zeros((2, features), np.float32), elapsed=elapsed)
+    predictor, _ = load_predictor(path)
+    elapsed = None if predictor.scaling.clock is None else np.zeros(2, np.int64)
+    predictor(np.zeros((2, predictor.scaling.features), np.float32), elapsed=elapsed)
 
 
 def _make_document(folder):
-    return _certificate(folder, scheme="auto") / "certificate.json"
+    return _certificate(folder) / "certificate.json"
 
 
 def _read_document(path):
-    from tightrope.certificates.document import fields_of, read_document
-    from tightrope.certificates.folder import load_certificate
+    """Whatever reads the document alone; its own digest is made right."""
+    from tightrope.certificates import as_text, load_certificate, to_document
+    from tightrope.certificates.document import document_digest
+    from tightrope.certificates.folder import read_document
+    from tightrope.certificates.text import details, summary
+    from tightrope.deploy import Conditions
+    from tightrope.deploy.check import check
+    from tightrope.deploy.plan import forecast
+    from tightrope.reports.index import entries
 
-    load_certificate(path.parent, verify=False)
-    fields_of(read_document(path.read_text(), str(path)))
-    load_certificate(path.parent)
+    with contextlib.suppress(ValueError, RecursionError, AttributeError, TypeError):
+        spoilt = json.loads(path.read_text())
+        spoilt["digests"]["certificate"] = document_digest(spoilt)
+        path.write_text(as_text(spoilt))
+    (entry,) = entries(path.parent.parent)  # shows it, or says why not
+    assert "\n" not in entry.problem
+    record, _ = read_document(path)
+    to_document(record), summary(record), details(record)
+    check(path, Conditions(max_rms=9.0, min_return=0.0, max_failure=0.5, min_confidence=0.5))
+    forecast(load_certificate(path.parent, verify=False), 400)
 
 
 def _make_certificate(folder):
-    return _certificate(folder, scheme="nonrec-noninf", preset="paper")
+    return _certificate(folder, **{**_RECURSIVE, "scheme": "nonrec-noninf"})
 
 
 def _read_certificate(path):
@@ -135,16 +120,29 @@ def _read_certificate(path):
 
     from tightrope.certificates import load_certificate
     from tightrope.certificates.verify import verify
-    from tightrope.reports import write_page
+    from tightrope.reports import certificate_page
 
     with short_fits():
         problems = verify(path)
     assert all("\n" not in problem for problem in problems), problems
-    certificate = load_certificate(path, verify=False)
-    str(certificate)
-    page = path.parent / "page"
-    page.mkdir(exist_ok=True)
-    write_page(certificate, page)
+    certificate_page(load_certificate(path, verify=False))
+
+
+def _make_monitor(folder):
+    from tightrope.certificates import load_certificate
+    from tightrope.deploy import Monitor
+
+    made = _certificate(folder)
+    Monitor(load_certificate(made)).save(folder / "monitor.safetensors")
+    return folder / "monitor.safetensors"
+
+
+def _read_monitor(path):
+    from tightrope.deploy import Monitor
+
+    monitor = Monitor(path)
+    monitor.reset(np.zeros(monitor.features, np.float32))
+    monitor.step(1.0, np.zeros(monitor.features, np.float32), False, False)
 
 
 def _make_policy(folder):
@@ -195,15 +193,11 @@ def _make_record(folder):
 
 
 def _read_record(path):
-    from tightrope.certificates.request import Rollout, request
-
-    from tightrope.certificates.options import Options
-    from tightrope.errors import InputError
     from tightrope.policies import load_record
+    from tightrope.rollouts import policy_source
 
-    request(path.parent, None, Options(preset="paper", seed=0), Rollout())
-    with contextlib.suppress(InputError):
-        repr(load_record(path))
+    repr(load_record(path))
+    policy_source(path.parent)
 
 
 def _make_study(folder):
@@ -216,6 +210,22 @@ def _read_study(path):
     from tightrope.studies.spec import load_study
 
     load_study(path)
+
+
+def _make_study_table(folder):
+    from study_tables import study_table
+
+    table = study_table(presets=("tight",), levels=("expert",), schemes=("auto", "rec-6"))
+    table.to_csv(folder / "table.csv", index=False)
+    return folder
+
+
+def _read_study_table(path):
+    from tightrope.errors import InputError
+    from tightrope.studies.findings import _kept_table
+
+    if _kept_table(path) is None:
+        raise InputError("no table")
 
 
 # --- logs of others --------------------------------------------------------------------------
@@ -302,6 +312,53 @@ def _make_minari(folder):
     return folder / "walk-v0"
 
 
+def _make_results(name, text=""):
+    def make(folder):
+        path = folder / name
+        if name == "evaluations.npz":
+            steps, lengths = np.arange(1, 4) * 1000, np.full((3, 5), 200)
+            returns = np.random.default_rng(0).normal(size=(3, 5))
+            np.savez(path, timesteps=steps, results=returns, ep_lengths=lengths)
+        elif name == "results.parquet":
+            from tables import write_parquet
+
+            numbers = np.random.default_rng(0).normal(size=20)
+            write_parquet(path, {"return": numbers, "success": [True] * 20, "note": ["a"] * 20})
+        else:
+            path.write_text(text)
+        return path
+
+    return make
+
+
+def _read_results(path):
+    from tightrope.certificates.certify import certify
+    from tightrope.certificates.text import details
+    from tightrope.rollouts.results_table import is_results, read_results
+
+    is_results(path)
+    read_results(path, frozen=True)
+    details(certify(path, frozen=True, seed=0))
+
+
+_ROWS = [{"seed": i, "return": 1.5 * i, "success": i % 3 > 0, "peak": -i / 7} for i in range(12)]
+_CSV = "\n".join([",".join(_ROWS[0]), *(",".join(map(str, row.values())) for row in _ROWS)])
+_MONITOR = (
+    '#{"t_start": 1.5, "env_id": "Pendulum-v1"}\nr,l,t\n' + "-1.5,200,0.1\n-2.5,200,0.2\n" * 6
+)
+_EVALUATION = {
+    "per_task": [
+        {
+            "task_group": "libero",
+            "task_id": task,
+            "metrics": {"sum_rewards": [0.5, 1.0] * 4, "successes": [True, False] * 4},
+        }
+        for task in range(3)
+    ],
+    "overall": {"pc_success": 50.0},
+}
+
+
 # --- policies of others ----------------------------------------------------------------------
 
 
@@ -347,17 +404,64 @@ def _make_onnx(folder):
     return folder / "policy.onnx"
 
 
-def _make_statistics(folder):
-    np.savez(folder / "statistics.npz", mean=np.zeros(3), var=np.ones(3), epsilon=1e-8, clip=10.0)
-    return folder / "statistics.npz"
+def _make_statistics(suffix):
+    def make(folder):
+        path = folder / f"vecnormalize{suffix}"
+        if suffix == ".npz":
+            np.savez(path, mean=np.zeros(3), var=np.ones(3), epsilon=1e-8, clip=10.0)
+        else:
+            import gymnasium as gym
+            from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+
+            VecNormalize(DummyVecEnv([lambda: gym.make("Pendulum-v1")])).save(str(path))
+        return path
+
+    return make
 
 
 def _read_statistics(path):
     from tightrope.policies.vecnormalize import read_statistics
 
     normalizer = read_statistics(path, _pendulum())
-    normalizer(np.zeros((2, 3), np.float32))
+    if normalizer is not None:
+        normalizer(np.zeros((2, 3), np.float32))
 
+
+_CONFIG = """!!python/object/apply:collections.OrderedDict
+- - - batch_size
+    - 64
+  - - env_wrapper
+    - - sb3_contrib.common.wrappers.TimeFeatureWrapper: {max_steps: 200}
+  - - normalize
+    - 'dict(norm_obs=False, norm_reward=False)'
+  - - policy_kwargs
+    - &id001 dict(log_std_init=-1)
+  - - again
+    - *id001
+"""
+
+
+def _make_zoo(folder):
+    run = folder / "Pendulum-v1"
+    run.mkdir()
+    (folder / "Pendulum-v1.zip").write_bytes(b"")
+    (run / "args.yml").write_text("algo: ppo\nenv: Pendulum-v1\nenv_kwargs: {g: 9.8}\n")
+    (run / "config.yml").write_text(_CONFIG)
+    return folder
+
+
+def _read_zoo(path):
+    from tightrope.errors import InputError
+    from tightrope.policies import find_run, run_environment
+
+    run = find_run(path)
+    if run is None:
+        raise InputError("no run")
+    run_environment(run)
+    run.require_statistics()
+
+
+_LINES = {".csv": mutations.lines, ".jsonl": mutations.lines, ".json": mutations.document}
 
 READERS = {
     "episodes": Reader(_make_episodes, _read_episodes, {".safetensors": mutations.tensors}, 2),
@@ -371,7 +475,8 @@ READERS = {
         0.6,
     ),
     "record": Reader(_make_record, _read_record, {".json": mutations.document}),
-    "commitment": Reader(_make_commitment, _read_commitment, {".json": mutations.document}, 0.5),
+    "monitor": Reader(_make_monitor, _read_monitor, {".safetensors": mutations.tensors}),
+    "study table": Reader(_make_study_table, _read_study_table, {".csv": mutations.lines}, 0.2),
     "study": Reader(_make_study, _read_study, {".toml": mutations.lines}),
     "npz": Reader(_make_arrays(".npz"), _read_episodes, {".npz": mutations.archive}),
     "hdf5": Reader(_make_arrays(".hdf5"), _read_episodes, {}),
@@ -389,5 +494,19 @@ READERS = {
     "sb3-ppo": Reader(_make_sb3("PPO"), _read_policy, {".zip": mutations.archive}),
     "sb3-sac": Reader(_make_sb3("SAC"), _read_policy, {".zip": mutations.archive}, 0.5),
     "onnx": Reader(_make_onnx, _read_policy, {}),
-    "statistics": Reader(_make_statistics, _read_statistics, {".npz": mutations.archive}),
+    "statistics": Reader(_make_statistics(".npz"), _read_statistics, {".npz": mutations.archive}),
+    "pickle": Reader(_make_statistics(".pkl"), _read_statistics, {}, 2),
+    "zoo": Reader(_make_zoo, _read_zoo, {".yml": mutations.lines}),
+    "results.csv": Reader(_make_results("results.csv", _CSV), _read_results, _LINES),
+    "results.jsonl": Reader(
+        _make_results("results.jsonl", "\n".join(map(json.dumps, _ROWS))), _read_results, _LINES
+    ),
+    "results.parquet": Reader(_make_results("results.parquet"), _read_results, {}),
+    "monitor.csv": Reader(_make_results("monitor.csv", _MONITOR), _read_results, _LINES),
+    "evaluations.npz": Reader(
+        _make_results("evaluations.npz"), _read_results, {".npz": mutations.archive}
+    ),
+    "eval_info.json": Reader(
+        _make_results("eval_info.json", json.dumps(_EVALUATION)), _read_results, _LINES
+    ),
 }

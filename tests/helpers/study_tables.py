@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from tightrope.studies.columns import COLUMNS, DTYPES
+from tightrope.studies.certificate_records import DTYPES
 
 LEVELS = ("starter", "intermediate", "expert")
 SCHEMES = ("nonrec-noninf", "nonrec-inf", "rec-2", "rec-6", "holdout")
@@ -81,7 +81,7 @@ def study_table(
                 "certificate": f"certificates/{len(rows)}/certificate.json",
             }
         )
-    table = pd.DataFrame(rows, columns=[column.name for column in COLUMNS])
+    table = pd.DataFrame(rows, columns=list(DTYPES))
     return table.astype(DTYPES)
 
 

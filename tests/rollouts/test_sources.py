@@ -42,36 +42,22 @@ def episodes(count):
 # --- what a source names ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
+def test_recordings_and_policies_are_known_by_their_names(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for source in (
         *("episodes.safetensors", "log.npz", "log.hdf5", "log.h5", "deep/er/log.npz"),
         *("log.csv", "log.tsv", "log.parquet", "log.feather"),
         *("mujoco/hopper/expert-v0", "pendulum-v0", "D4RL/kitchen/mixed-v2", "a_b/c-d-v10"),
         Path("episodes.safetensors"),
-    ],
-)
-def test_recordings_are_known_by_their_names(source):
-    assert is_recording(source)
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
+    ):
+        assert is_recording(source), source
+    for source in (
         *("policy.zip", "policy.pt", "policy.pt2", "policy.onnx", "policy.py:act"),
-        *("package.module:act", "model", "", "policy.zip-v", "a b/c-v0"),
-        Path("policy.zip"),
-    ],
-)
-def test_policies_are_not_taken_for_recordings(source, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    if source:
-        assert not is_recording(source)
+        *("package.module:act", "model", "policy.zip-v", "a b/c-v0", Path("policy.zip")),
+    ):
+        assert not is_recording(source), source
         with pytest.raises(InputError, match="expected recorded episodes"):
             load_episodes(source)
-
-
-def test_what_is_in_memory_is_told_apart_as_well():
     single = list(episodes(2))
     for recorded in (episodes(2), single, tuple(single), {"rewards": [1.0]}):
         assert is_recording(recorded)
@@ -79,58 +65,37 @@ def test_what_is_in_memory_is_told_apart_as_well():
         assert not is_recording(other)
 
 
-UNKNOWN = {
-    "a pickle": ("log.pkl", "unpickling executes code, so load it yourself"),
-    "something else": ("log.txt", "found 'log.txt'"),
-    "no suffix": ("log", "found 'log'"),
-}
-
-
-@pytest.mark.parametrize("read", [policy_source, load_episodes])
-@pytest.mark.parametrize(("name", "words"), UNKNOWN.values(), ids=UNKNOWN)
-def test_a_file_of_an_unknown_kind_is_answered_with_the_kinds_of_logs(
-    name, words, read, tmp_path, monkeypatch
-):
+def test_a_file_of_an_unknown_kind_is_answered_with_the_kinds_of_logs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    Path(name).touch()
-    assert not is_recording(name)
-    with pytest.raises(InputError, match=words) as refusal:
-        read(name)
-    said = str(refusal.value)
-    for kind in (".safetensors", ".npz", ".hdf5", ".csv", ".parquet", "LeRobot", "Minari"):
-        assert kind in said
-    if "txt" not in name and name != "log":
-        assert "write them as an .npz" in said
-    assert "env" not in said
-    assert "\n" not in said
+    for name, words in {
+        "log.pkl": "unpickling executes code, so load it yourself .* write them as an .npz",
+        "log.txt": "found 'log.txt'",
+        "log": "found 'log'",
+    }.items():
+        Path(name).touch()
+        assert not is_recording(name)
+        for read in (policy_source, load_episodes):
+            with pytest.raises(InputError, match=words) as refusal:
+                read(name)
+            said = str(refusal.value)
+            for kind in (".safetensors", ".npz", ".hdf5", ".csv", ".parquet", "LeRobot", "Minari"):
+                assert kind in said
+            assert "env" not in said
+            assert "\n" not in said
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
+def test_what_is_not_there_is_a_missing_file_with_and_without_an_environment(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in (
         *("log.pkl", "policy.zip", "policy.pt", "policy.onnx", "runs/final", "model"),
-        *("policy.txt", "policy.safetensors"),
-    ],
-)
-def test_a_missing_policy_is_a_missing_file_with_and_without_an_environment(
-    name, tmp_path, monkeypatch
-):
-    monkeypatch.chdir(tmp_path)
-    for env in (None, "Pendulum-v1"):
+        *("policy.txt", "policy.safetensors", "policy.py:act"),
+    ):
+        for env in (None, "Pendulum-v1"):
+            with pytest.raises(InputError, match=f"found nothing at '{name.removesuffix(':act')}'"):
+                policy_source(name, env)
+    for name in ("log.csv", "log.npz", "log.h5", "log.safetensors", "model"):
         with pytest.raises(InputError, match=f"found nothing at '{name}'"):
-            policy_source(name, env)
-
-
-@pytest.mark.parametrize("name", ["log.csv", "log.npz", "log.h5", "log.safetensors", "model"])
-def test_a_missing_recording_is_a_missing_file(name, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match=f"found nothing at '{name}'"):
-        load_episodes(name)
-
-
-def test_a_module_that_is_a_missing_file_is_a_missing_file(tmp_path):
-    with pytest.raises(InputError, match=r"found nothing at '.*policy\.py'"):
-        policy_source(f"{tmp_path}/policy.py:act", "Pendulum-v1")
+            load_episodes(name)
 
 
 def test_recorded_episodes_are_no_policy(tmp_path):
@@ -149,19 +114,16 @@ def test_an_id_that_is_no_dataset_is_said_not_to_be_in_the_database(tmp_path, mo
         load_episodes("walks/mine-v0")
 
 
-def test_a_folder_is_a_recording_and_an_existing_file_of_another_kind_is_not(tmp_path, monkeypatch):
+def test_a_folder_is_a_recording_unless_training_wrote_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "dataset").mkdir()
     (tmp_path / "agent-v1").touch()
-    assert is_recording("dataset")
     assert not is_recording("agent-v1")
-
-
-@pytest.mark.parametrize("name", ["policy.json", "policy.safetensors", "policy.zip"])
-def test_a_folder_that_training_wrote_is_not_taken_for_a_dataset(name, tmp_path):
-    (tmp_path / name).touch()
-    assert not is_recording(tmp_path)
-    assert not is_recording(str(tmp_path))
+    (tmp_path / "dataset").mkdir()
+    assert is_recording("dataset")
+    for name in ("policy.json", "policy.safetensors", "policy.zip"):
+        (tmp_path / "dataset" / name).touch()
+        assert not is_recording("dataset")
+        (tmp_path / "dataset" / name).unlink()
 
 
 # --- a policy and where it acts -------------------------------------------------------------------
@@ -215,11 +177,8 @@ def test_a_record_whose_module_the_user_names_as_well_is_used(run):
     assert found.record.mismatch(environment=found.environment.to_json(), gamma=0.99) is None
 
 
-@pytest.mark.parametrize(
-    "changes", [{"thin": 0}, {"thin": "3"}, {"id": 3}, {"suite": "casino"}, {"colour": "red"}]
-)
-def test_an_environment_that_is_none_is_an_input_error(changes, run):
-    folder = run({**EnvInfo.of("Pendulum-v1").to_json(), **changes})
+def test_an_environment_that_is_none_is_an_input_error(run):
+    folder = run({**EnvInfo.of("Pendulum-v1").to_json(), "suite": "casino"})
     with pytest.raises(InputError, match="expected the record of an environment"):
         policy_source(folder, None)
 
@@ -260,47 +219,27 @@ def test_episodes_in_memory_are_read(tmp_path):
         assert found.lengths.tolist() == [1, 2, 3]
 
 
-@pytest.mark.parametrize("source", [3, None, object(), ["log.npz"], [1, 2], np.zeros((3, 2))])
-def test_what_holds_no_episodes_is_answered_with_what_does(source):
-    with pytest.raises(InputError, match="dictionary of arrays, a data frame or a list") as refusal:
-        load_episodes(source)
-    assert type(source).__name__ in str(refusal.value)
-
-
-def test_an_empty_list_holds_no_episodes():
+def test_what_holds_no_episodes_is_answered_with_what_does():
+    for source in (3, None, object(), ["log.npz"], [1, 2], np.zeros((3, 2))):
+        with pytest.raises(InputError, match="dictionary of arrays, a data frame or a") as refusal:
+            load_episodes(source)
+        assert type(source).__name__ in str(refusal.value)
     with pytest.raises(InputError, match="at least one episode"):
         load_episodes([])
 
 
-@pytest.mark.parametrize("name", ["episodes.csv", "episodes", "episodes.zip", ".npz"])
-def test_a_destination_of_no_known_format_is_refused(name, tmp_path):
-    for refuse in (check_destination, lambda path: write_episodes(episodes(1), path)):
-        with pytest.raises(InputError, match=r"\.safetensors, \.npz or \.hdf5"):
-            refuse(tmp_path / name)
-    assert os.listdir(tmp_path) == []
-
-
-def test_a_destination_that_exists_is_refused(tmp_path):
-    (tmp_path / "episodes.npz").touch()
-    for refuse in (check_destination, lambda path: write_episodes(episodes(1), path)):
-        with pytest.raises(InputError, match="already there"):
-            refuse(tmp_path / "episodes.npz")
-
-
-def test_a_destination_that_cannot_be_written_is_refused_before_anything_is_collected(tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(InputError, match=r"cannot write|not a (folder|directory)"):
-        check_destination(tmp_path / "file" / "episodes.npz")
-
-
-def test_a_destination_whose_package_is_missing_is_refused_before_anything_is_collected(
-    tmp_path, monkeypatch
-):
+def test_a_destination_is_refused_before_anything_is_collected(tmp_path, monkeypatch):
+    """An unknown format, a name that is taken, a folder that is a file, a missing package."""
     monkeypatch.setitem(sys.modules, "h5py", None)
-    with pytest.raises(InputError, match=r'pip install "tightrope\[minari\]"'):
-        check_destination(tmp_path / "episodes.hdf5")
-
-
-def test_checking_a_destination_leaves_nothing_behind(tmp_path):
+    (tmp_path / "taken.npz").touch()
+    for name, words in {
+        **dict.fromkeys(("a.csv", "a", "a.zip", ".npz"), r"\.safetensors, \.npz or \.hdf5"),
+        "taken.npz": "already there",
+        "taken.npz/a.npz": r"cannot write|not a (folder|directory)",
+        "a.hdf5": r'pip install "tightrope\[minari\]"',
+    }.items():
+        for refuse in (check_destination, lambda path: write_episodes(episodes(1), path)):
+            with pytest.raises(InputError, match=words):
+                refuse(tmp_path / name)
     check_destination(tmp_path / "new" / "episodes.safetensors")
-    assert os.listdir(tmp_path) == []
+    assert os.listdir(tmp_path) == ["taken.npz"]

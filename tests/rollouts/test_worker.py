@@ -178,7 +178,7 @@ def children_of(parent):
 
 
 def test_a_worker_that_never_gets_a_job_ends_silently(capfd):
-    member = sys.modules["tightrope.rollouts.collect"]._start()
+    member = sys.modules["tightrope.rollouts.collect"]._Worker.start()
     member.connection.close()
     assert member.process.wait(timeout=300) == 0
     member.board.close()

@@ -79,7 +79,7 @@ def read_segments(folder: Path, buffer: CompactReplayBuffer, segments: tuple[Seg
                 f"expected {str(path)!r}, a part of the checkpoint, with SHA-256 {wanted}…, found "
                 f"{found}: put it back, or start anew in another `out`"
             )
-        arrays, _ = load_tensors(path, _FORMAT, mapped=True)
+        arrays, _ = load_tensors(path, _FORMAT)
         rows = np.arange(segment.first, segment.end)
         held = rows >= end - buffer.buffer_size
         slots = rows % buffer.buffer_size

@@ -5,11 +5,11 @@ most. A test that does not reject proves nothing.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 from scipy.stats import rankdata
 
 from tightrope.certificates.evidence import Evidence
@@ -39,6 +39,7 @@ _TIE = 1e-9  # relative: what differs only by the order of a sum is a tie, which
 _PASSES = 5  # of train and test errors, which enter no bound
 
 Values = NDArray[np.float64]
+PValue = Annotated[float, Field(gt=0, le=1)]
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,8 @@ class Checks:
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    dependence: float | None
-    drift: float | None
+    dependence: PValue | None
+    drift: PValue | None
 
     @property
     def dependent(self) -> bool:

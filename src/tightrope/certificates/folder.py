@@ -60,6 +60,8 @@ def read_document(source: str | Path) -> tuple[Record, list[str]]:
     """
     path = Path(source)
     path = path / DOCUMENT if path.is_dir() else path
+    if not path.is_file():  # a link may lead to a device or a pipe, which never ends
+        raise InputError(f"expected a certificate at {str(path)!r}, found no file: check the path")
     try:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:

@@ -3,9 +3,9 @@
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
 from tightrope.certificates.options import (
     Candidates,
@@ -134,7 +134,7 @@ class Settings:
     candidates: Candidates
     until: float | None
     max_episodes: Count | None
-    device: str
+    device: Annotated[str, Field(pattern=r"^(cpu|cuda(:\d{1,3})?)$")]
     seed: int
 
     @property

@@ -334,13 +334,11 @@ def made_from(record: "Record") -> list[tuple[str, str]]:
     if normalised is not None:
         how = "not normalised" if normalised == "none" else f"normalised by {normalised}"
         found.append(("observations", printable(how)))
+    uses = {"pilot": n.pilot, "to fit": n.fit, "to calibrate": n.calibration, "test": n.test}
+    used = (f"{count:,} {use}" for use, count in uses.items() if count)
     return [
         *found,
-        (
-            "episodes",
-            f"{n.pilot:,} pilot, {n.fit:,} to fit, {n.calibration:,} to calibrate, {n.test:,} "
-            f"test; seed {c.settings.seed}",
-        ),
+        ("episodes", f"{', '.join(used)}; seed {c.settings.seed}"),
         (
             "steps",
             f"{c.steps:,} after thinning by {c.thin}; on the loss they carry as much information "
@@ -349,7 +347,7 @@ def made_from(record: "Record") -> list[tuple[str, str]]:
         (
             "returns",
             f"clipped to [{limits.low:.4g}, {limits.high:.4g}] in mean risks, from "
-            f"{SOURCES[limits.source]}; {c.clipped_share:.2%} lie outside",
+            f"{SOURCES[limits.source]}; {100 * (c.clipped_share or 0):.3g} % lie outside",
         ),
     ]
 

@@ -48,7 +48,7 @@ _EXACT = (
     *("confidence", "joint_confidence", "delta", "delta_prime"),
 )
 _EXACTLY = re.compile(r"statements\[\d+\]\.(confidence|joint_confidence)$")
-_SHARES = re.compile(r"statements\[\d+\]\.share$")
+_SHARES = re.compile(r"(statements\[\d+\]\.share|clipped_share)$")
 # Between the first prior and the same regression repeated here in float64. Measured: at most 1e-11
 # between instruction sets, threads and numbers of members. A forger who uses all of it lowers a
 # KL of K nats by no more than 0.002 sqrt(K).

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from tightrope.cli.flags import command
 from tightrope.cli.text import show
+from tightrope.imports import needed
 
 __all__ = ["report"]
 
@@ -18,11 +19,16 @@ def report(folder: Path, /) -> int:
     from tightrope import reports
 
     page, own = folder / "report.html", (folder / "certificate.json").exists()
-    if not own and any(
-        (folder / name).is_file() for name in ("study.json", "table.csv", "table.parquet")
-    ):
-        shown = reports.write_study_page(folder)
-        show(f"Written to {page} ({len(shown.table):,} certificates)")
+    kept = (folder / "table.csv").is_file()
+    if not own and (kept or (folder / "study.json").is_file()):
+        needed("pandas", "a study", "studies")
+        from tightrope.studies.certificate_records import read_table
+        from tightrope.studies.results import analyse, write_results
+
+        results = analyse(read_table(folder))
+        write_results(results, folder if kept else folder / "results")
+        reports.write_study_page(results, folder)
+        show(f"Written to {page} ({len(results.table):,} certificates)")
     elif not own and folder.is_dir():
         found = reports.write_index(folder)
         bad = sum(bool(entry.problem) for entry in found)

@@ -51,14 +51,12 @@ def study(
     ended = run_study(
         spec, out, engine=engine, workers=processes, address=address or None, progress=True
     )
-    if ended.results is not None:
-        show(f"{ended.certificates} certificates; tables, figures and claims: {ended.results}")
-        write_study_page(out)
+    if (results := ended.results) is not None:
+        write_study_page(results, out, failed=dict(ended.failed), blocked=ended.blocked)
+        show(f"{len(results.table):,} certificates; tables and figures: {out / 'results'}")
         show(f"page: {out / 'report.html'}")
-    if ended.claims is not None:
-        overall = ended.claims[(ended.claims.preset == "all") & (ended.claims.unit == "all")]
-        for each in overall.itertuples():
-            show(f"{each.verdict}: {each.sentence}")
+        for each in results.claims:
+            show(f"{each.verdict} (preset {each.preset}, unit {each.unit}): {each.sentence}")
     for label, reason in ended.failed:
         show(f"failed: {label}: {reason}")
     if ended.blocked:

@@ -11,6 +11,7 @@ from typing import Any
 __all__ = ["read_yaml"]
 
 _LARGEST = 100_000  # characters
+_REPEATED = 10_000  # values that aliases repeat, those within others counted
 _KEY = re.compile(
     r"""("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^\s\-'"\[\]{}&*!|>%@`][^#]*?|-[^\s#][^#]*?):(?:\s+(.*)|$)"""
 )
@@ -47,6 +48,7 @@ class _Reader:
         self.lines = [(len(line) - len(line.lstrip()), line.lstrip()) for line in kept]
         self.next = 0
         self.anchors: dict[str, Any] = {}
+        self.repeated = 0
 
     def document(self) -> Any:
         value = self.block(0) if self.lines else None
@@ -101,11 +103,18 @@ class _Reader:
                     return self.block(at)
             return None
         if text.startswith("*"):
-            return self.anchors.get(text[1:])
+            return self.again(self.anchors.get(text[1:]))
         while self.next < len(self.lines) and self.lines[self.next][0] > indent:
             text += f" {self.lines[self.next][1]}"  # folded
             self.next += 1
         return _flow(text) if text[0] in "[{" else _scalar(text)
+
+    def again(self, value: Any) -> Any:
+        """A value that an alias repeats; aliases of aliases would otherwise double without end."""
+        self.repeated += _count(value)
+        if self.repeated > _REPEATED:
+            raise ValueError(f"aliases repeat more than {_REPEATED:,} values")
+        return value
 
     def tagged(self, tag: str, value: Any) -> Any:
         if tag.startswith("&"):
@@ -116,6 +125,11 @@ class _Reader:
         elif "python/object" in tag and isinstance(value, dict) and "args" in value:
             return value["args"][0] if value["args"] else None  # of a text with a class
         return value
+
+
+def _count(value: Any) -> int:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + sum(map(_count, inner))
 
 
 def _scalar(text: str) -> Any:

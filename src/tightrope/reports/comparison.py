@@ -1,6 +1,5 @@
 """The HTML page of a comparison."""
 
-import io
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from tightrope.comparison.result import (
     verdict_text,
 )
 from tightrope.files import write_text
-from tightrope.reports.render import render
+from tightrope.reports.render import figure_svg, render
 
 __all__ = ["comparison_figure", "comparison_page", "write_comparison"]
 
@@ -40,7 +39,7 @@ def comparison_page(comparison: Comparison) -> str:
         c=comparison,
         bounds_text=bounds_text,
         confidence=confidence_sentence(comparison),
-        figure=_svg(comparison_figure(comparison)),
+        figure=figure_svg(comparison_figure(comparison)),
         summary=str(comparison),
         title=title(comparison),
         verdict_text=verdict_text,
@@ -70,14 +69,3 @@ def comparison_figure(comparison: Comparison) -> Any:
     right.set_xticks([-1, 0, 1], ["for B", "0", "for A"])
     right.set(xlim=(-1.1, 1.1), title="Intervals, each scaled")
     return figure
-
-
-def _svg(figure: Any) -> str:
-    """A figure as an element of a page, the same for the same figure."""
-    import matplotlib as mpl
-
-    stream = io.StringIO()
-    with mpl.rc_context({"svg.hashsalt": "tightrope"}):
-        figure.savefig(stream, format="svg", metadata={"Date": None})
-    text = stream.getvalue()
-    return text[text.index("<svg") :]

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import io
 import json
 from functools import cache
 from importlib.resources import files
@@ -12,7 +13,7 @@ from tightrope.errors import printable
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["as_json", "render"]
+__all__ = ["as_json", "figure_svg", "render"]
 
 
 def render(template: str, scripts: list[str], **values: Any) -> str:
@@ -34,6 +35,17 @@ def as_json(value: Any) -> str:
     """JSON that stands safely between the tags of a script element."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)  # ASCII only
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def figure_svg(figure: Any) -> str:
+    """A matplotlib figure as an element of a page, the same for the same figure."""
+    import matplotlib as mpl
+
+    stream = io.StringIO()
+    with mpl.rc_context({"svg.hashsalt": "tightrope", "svg.fonttype": "none"}):
+        figure.savefig(stream, format="svg", metadata={"Date": None})
+    text = stream.getvalue()
+    return text[text.index("<svg") :]
 
 
 def _printable(value: Any) -> Any:

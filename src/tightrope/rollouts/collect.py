@@ -158,34 +158,34 @@ def collect(
         loaded, built, batch = own, OWN_ENVIRONMENT, 1
     root = resolve_seed(seed)
     seeds = episode_seeds(root, first + episodes)[first:]
-    crew = _Crew.of(loaded, built, seeds, workers, batch, timeout)
+    jobs, pool = _share_out(loaded, built, seeds, workers, batch), _Pool(seeds, timeout)
     metadata = {**describe(loaded, built), "seed": root}
     with progress_bar("rolling out", episodes, shown=progress) as report:
-        failure = crew.run(report)
-        if failure is None and crew.departed is not None and own is not None:
+        failure = pool.run(jobs, report)
+        if failure is None and pool.departed is not None and own is not None:
             warnings.warn(
-                f"{own.name} gives another episode for seed {crew.departed} when called again: its "
+                f"{own.name} gives another episode for seed {pool.departed} when called again: its "
                 "episodes cannot be repeated, and if it keeps state they are not independent",
                 stacklevel=2,
             )
             metadata["repeatable"] = False
-        elif failure is None and crew.departed is not None:
+        elif failure is None and pool.departed is not None:
             warnings.warn(
                 f"a reset of {built.id} leaves something behind: the episode with seed "
-                f"{crew.departed} is another one after others; every episode gets an environment "
+                f"{pool.departed} is another one after others; every episode gets an environment "
                 "of its own",
                 stacklevel=2,
             )
             metadata["fresh_environments"] = True
-            crew = _Crew([replace(job, fresh=True) for job in crew.jobs], seeds, timeout)
-            failure = crew.run(report)
-    done = [crew.finished[index] for index in sorted(crew.finished)]
+            pool = _Pool(seeds, timeout)
+            failure = pool.run([replace(job, fresh=True) for job in jobs], report)
+    done = [pool.finished[index] for index in sorted(pool.finished)]
     if failure is None:
         return join(done, metadata)
     metadata["partial"] = (
         f"{len(done)} of {episodes} episodes: those that finished before a failure"
     )
-    raise CollectionError(failure, join(done, metadata) if done else None, crew.interrupted)
+    raise CollectionError(failure, join(done, metadata) if done else None, pool.interrupted)
 
 
 def fitting(
@@ -231,134 +231,23 @@ def describe(policy: Policy | OwnRollout, environment: EnvInfo) -> dict[str, Any
     }
 
 
-@dataclass
-class _Member:
-    """One worker process as the parent sees it."""
+def _share_out(
+    policy: Policy | OwnRollout, built: EnvInfo, seeds: list[int], workers: int, batch: int
+) -> list[Job]:
+    """The episodes of each worker: shared out to these in turn, then to environments in turn."""
+    entry = None
+    if not isinstance(policy, OwnRollout):
+        import gymnasium as gym
 
-    process: subprocess.Popen
-    connection: Connection
-    board: mmap.mmap
-    steps: int = 0
-    at: int = -1  # the episode that was last seen being worked on
-    moved: float = 0.0  # when either last changed
-    ready: bool = False
-    done: bool = False
-
-
-@dataclass
-class _Crew:
-    """The workers, their shares, and what they have finished."""
-
-    jobs: list[Job]
-    seeds: list[int]
-    timeout: float
-    finished: dict[int, Episode] = field(default_factory=dict)
-    members: list[_Member] = field(default_factory=list)
-    interrupted: bool = False
-    departed: int | None = None  # seed of an episode that is another one when rolled out again
-
-    @classmethod
-    def of(
-        cls,
-        policy: Policy | OwnRollout,
-        built: EnvInfo,
-        seeds: list[int],
-        workers: int,
-        batch: int,
-        timeout: float,
-    ) -> "_Crew":
-        """Share the episodes out: to workers in turn, then to their environments in turn."""
-        entry = None
-        if not isinstance(policy, OwnRollout):
-            import gymnasium as gym
-
-            entry = gym.registry.get(built.id.rpartition(":")[2])
-        parts = (
-            _pickle("environment", built),
-            _pickle("policy", policy),
-            _pickle("registration", entry),
-        )
-        jobs = []
-        for worker in range(min(workers, len(seeds))):
-            share = list(enumerate(seeds))[worker :: min(workers, len(seeds))]
-            rounds = math.ceil(len(share) / batch)
-            slots = math.ceil(len(share) / rounds)
-            quotas = tuple(tuple(share[slot::slots]) for slot in range(slots))
-            jobs.append(Job(*parts, quotas))
-        return cls(jobs, seeds, timeout)
-
-    def run(self, report: Report) -> str | None:
-        """Run all jobs; None, or what went wrong."""
-        start = time.monotonic()
-        try:
-            for job in self.jobs:
-                member = _start()
-                self.members.append(member)
-                with contextlib.suppress(BrokenPipeError):  # it died; waiting for it tells why
-                    member.connection.send_bytes(pickle.dumps(job))
-            while not all(member.done for member in self.members):
-                failure = self._listen()
-                if failure is not None:
-                    return failure
-                steps = sum(member.steps for member in self.members)
-                rate = steps / (time.monotonic() - start)
-                report(len(self.finished), f"{steps:,} steps, {rate:,.0f} steps/s")
-        except KeyboardInterrupt:
-            self.interrupted = True
-            return f"interrupted after {len(self.finished)} of {len(self.seeds)} episodes"
-        finally:
-            for member in self.members:
-                _stop(member)
-        return None
-
-    def _listen(self) -> str | None:
-        open_members = {m.connection: m for m in self.members if not m.done}
-        for connection in wait(list(open_members), timeout=0.2):
-            failure = self._receive(open_members[connection])  # type: ignore[index]
-            if failure is not None:
-                return failure
-        return self._watch(open_members.values())
-
-    def _receive(self, member: _Member) -> str | None:
-        try:
-            kind, *content = member.connection.recv()
-        except (EOFError, ConnectionResetError):
-            code = member.process.wait()
-            cause = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-            return f"a worker process died ({cause}) in {self._place(member)}"
-        if kind == "episode":
-            self.finished[content[0]] = content[1]
-            if not _finite(content[1]):
-                place = f"the episode with seed {content[1].seed}"
-                del self.finished[content[0]]
-                return f"expected finite observations and rewards, found NaN or infinity in {place}"
-        elif kind == "failed":
-            index, line = content
-            return f"{self._episode(index)} failed: {line}"
-        elif kind == "departs":
-            self.departed = content[0]
-        elif kind == "ready":
-            member.ready, member.moved = True, time.monotonic()
-        else:
-            member.done = True
-            member.steps = BOARD.unpack_from(member.board)[1]
-        return None
-
-    def _watch(self, members: Any) -> str | None:
-        now = time.monotonic()
-        for member in members:
-            at, steps = BOARD.unpack_from(member.board)
-            if (at, steps) != (member.at, member.steps) or not member.ready:
-                member.at, member.steps, member.moved = at, steps, now
-            elif not member.done and now - member.moved > self.timeout:
-                return f"{self._place(member)} hangs: no step in {self.timeout:g} seconds"
-        return None
-
-    def _place(self, member: _Member) -> str:
-        return self._episode(BOARD.unpack_from(member.board)[0])
-
-    def _episode(self, index: int) -> str:
-        return f"the episode with seed {self.seeds[index]}" if index >= 0 else "its preparation"
+        entry = gym.registry.get(built.id.rpartition(":")[2])
+    content = {"environment": built, "policy": policy, "registration": entry}
+    parts: dict[str, Any] = {name: _pickle(name, part) for name, part in content.items()}
+    workers, jobs = min(workers, len(seeds)), []
+    for worker in range(workers):
+        share = tuple(enumerate(seeds))[worker::workers]
+        slots = math.ceil(len(share) / math.ceil(len(share) / batch))
+        jobs.append(Job(**parts, queues=tuple(share[slot::slots] for slot in range(slots))))
+    return jobs
 
 
 def _pickle(what: str, content: Any) -> bytes:
@@ -373,26 +262,106 @@ def _pickle(what: str, content: Any) -> bytes:
         ) from error
 
 
-def _finite(episode: Episode) -> bool:
-    arrays = (episode.rewards, episode.observations, episode.final_observation)
-    return all(a is None or bool(np.isfinite(a).all()) for a in arrays)
+# --- worker processes ----------------------------------------------------------------------------
 
 
-def _start() -> _Member:
-    with tempfile.TemporaryFile() as shared:
-        shared.write(BOARD.pack(-1, 0))
-        shared.flush()
-        board = mmap.mmap(shared.fileno(), BOARD.size)
-        process, connection = start_worker("tightrope.rollouts.worker", shared.fileno())
-    return _Member(process, connection, board)
+class _FailureError(Exception):
+    """What went wrong in a worker, in one line."""
 
 
-def _stop(member: _Member) -> None:
-    if member.process.poll() is None:
+@dataclass
+class _Worker:
+    """One worker process as the parent sees it."""
+
+    process: subprocess.Popen
+    connection: Connection
+    board: mmap.mmap
+    seen: tuple[int, int] = (-1, 0)  # what the board said last
+    moved: float = math.inf  # when that changed; infinite until the worker is ready
+    done: bool = False
+
+    @classmethod
+    def start(cls) -> "_Worker":
+        with tempfile.TemporaryFile() as shared:
+            shared.write(BOARD.pack(-1, 0))
+            shared.flush()
+            board = mmap.mmap(shared.fileno(), BOARD.size)
+            process, connection = start_worker("tightrope.rollouts.worker", shared.fileno())
+        return cls(process, connection, board)
+
+    def stop(self) -> None:
+        if self.process.poll() is None:
+            try:
+                self.process.wait(timeout=5.0 if self.done else 0.0)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        self.connection.close()
+        self.board.close()
+
+
+@dataclass
+class _Pool:
+    """The workers, and what they have sent."""
+
+    seeds: list[int]
+    timeout: float
+    finished: dict[int, Episode] = field(default_factory=dict)
+    departed: int | None = None  # seed of an episode that is another one when rolled out again
+    interrupted: bool = False
+
+    def run(self, jobs: list[Job], report: Report) -> str | None:
+        """Run all jobs; None, or what went wrong."""
+        start, workers = time.monotonic(), []
         try:
-            member.process.wait(timeout=5.0 if member.done else 0.0)
-        except subprocess.TimeoutExpired:
-            member.process.kill()
-            member.process.wait()
-    member.connection.close()
-    member.board.close()
+            for job in jobs:
+                workers.append(_Worker.start())
+                with contextlib.suppress(BrokenPipeError):  # it died; waiting for it tells why
+                    workers[-1].connection.send_bytes(pickle.dumps(job))
+            while running := {w.connection: w for w in workers if not w.done}:
+                for connection in wait(list(running), timeout=0.2):
+                    self._receive(running[connection])  # type: ignore[index]
+                for worker in running.values():
+                    self._watch(worker)
+                steps = sum(worker.seen[1] for worker in workers)
+                rate = steps / (time.monotonic() - start)
+                report(len(self.finished), f"{steps:,} steps, {rate:,.0f} steps/s")
+        except _FailureError as failure:
+            return str(failure)
+        except KeyboardInterrupt:
+            self.interrupted = True
+            return f"interrupted after {len(self.finished)} of {len(self.seeds)} episodes"
+        finally:
+            for worker in workers:
+                worker.stop()
+        return None
+
+    def _receive(self, worker: _Worker) -> None:
+        try:
+            kind, *content = worker.connection.recv()
+        except (EOFError, ConnectionResetError):
+            code = worker.process.wait()
+            cause = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+            place = self._place(BOARD.unpack_from(worker.board)[0])
+            raise _FailureError(f"a worker process died ({cause}) in {place}") from None
+        if kind == "episode":
+            self.finished[content[0]] = content[1]
+        elif kind == "failed":
+            raise _FailureError(f"{self._place(content[0])} failed: {content[1]}")
+        elif kind == "departs":
+            self.departed = content[0]
+        elif kind == "ready":
+            worker.moved = time.monotonic()
+        else:
+            worker.done = True
+
+    def _watch(self, worker: _Worker) -> None:
+        now, seen = time.monotonic(), BOARD.unpack_from(worker.board)
+        if seen != worker.seen:
+            worker.seen, worker.moved = seen, now if worker.moved < math.inf else math.inf
+        elif not worker.done and now - worker.moved > self.timeout:
+            line = f"{self._place(seen[0])} hangs: no step in {self.timeout:g} seconds"
+            raise _FailureError(line)
+
+    def _place(self, index: int) -> str:
+        return f"the episode with seed {self.seeds[index]}" if index >= 0 else "its preparation"

@@ -1,8 +1,7 @@
 """Episodes and policies by whatever name a user gives them, and our own file of episodes.
 
 Our file is .safetensors, arrays and a JSON header, nothing that executes; layout in
-docs/formats.md. Files are written whole or not at all, never overwritten, and mapped into memory on
-load.
+docs/formats.md. Files are written whole or not at all and never overwritten.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -69,13 +68,13 @@ def save(episodes: Episodes, path: str | Path) -> None:
 
 
 def load(path: str | Path) -> Episodes:
-    """Map the episodes of a file written by :func:`save` into memory.
+    """Episodes of a file written by :func:`save`.
 
     Raises:
         InputError: there is no such file, or it is damaged or of another kind.
     """
     path = Path(path)
-    arrays, header = load_tensors(path, FORMAT, mapped=True)
+    arrays, header = load_tensors(path, FORMAT)
     for name in _REQUIRED:
         if name not in arrays:
             raise InputError(f"{str(path)!r} is damaged: expected {name}, found none")
@@ -97,16 +96,16 @@ def load(path: str | Path) -> Episodes:
 
 # --- formats -------------------------------------------------------------------------------------
 
-# What reads a file, by its suffix; tables take `columns` as well.
-_READERS: dict[str, Callable[[Path], Episodes]] = {
+# What reads a file, by its suffix.
+_READERS: dict[str, Callable[..., Episodes]] = {
     ".safetensors": load,
-    ".npz": import_arrays,
-    ".hdf5": import_arrays,
-    ".h5": import_arrays,
+    **dict.fromkeys((".npz", ".hdf5", ".h5"), import_arrays),
+    **dict.fromkeys((".csv", ".tsv", ".parquet", ".feather"), read_table),
 }
-_TABLES = (".csv", ".tsv", ".parquet", ".feather")
+_WITH_COLUMNS = (read_table, read_frame, import_lerobot)
+_WRITTEN = (".safetensors", ".npz", ".hdf5", ".h5")
 RECORDINGS = (
-    f"recorded episodes ({', '.join([*_READERS][:3])}, {', '.join(_TABLES)}, the folder of a "
+    f"recorded episodes ({', '.join(name for name in _READERS if name != '.h5')}, the folder of a "
     "LeRobot dataset, or the id or folder of a Minari dataset)"
 )
 _POLICIES = (
@@ -174,17 +173,10 @@ def policy_source(source: Any, env: Any = None, env_kwargs: EnvKwargs = None) ->
 
 def is_recording(source: Any) -> bool:
     """Whether a source is, or names, recorded episodes rather than a policy."""
-    if not isinstance(source, str | Path):
-        return isinstance(source, Episodes | Mapping) or is_frame(source) or _is_list(source)
-    path = Path(source)
-    if path.suffix == ".safetensors":
-        return tensors_format(path) != POLICY_FORMAT
-    if path.is_dir():  # a dataset of LeRobot or Minari, or what tightrope or rl-zoo trained
-        trained = policy_file(path) is not None or (path / RECORD_FILE).is_file()
-        return not trained and find_run(path) is None
-    if path.suffix in (*_READERS, *_TABLES):
-        return True
-    return not path.exists() and is_minari_id(str(source))
+    of_policy = isinstance(source, str | Path) and Path(source).suffix == ".safetensors"
+    if of_policy and tensors_format(Path(source)) == POLICY_FORMAT:
+        return False
+    return _reader(source) is not None
 
 
 def load_episodes(source: Any, columns: Columns = None) -> Episodes:
@@ -201,44 +193,49 @@ def load_episodes(source: Any, columns: Columns = None) -> Episodes:
     Raises:
         InputError: there is no such recording, it is damaged, or it has no columns to name.
     """
-    if is_frame(source):
-        return read_frame(source, columns)
-    if isinstance(source, Mapping):
-        of_rows = columns or (_LABELS & set(source) and not set(NAMES) <= set(source))
-        return read_frame(source, columns) if of_rows else import_arrays(source)
-    path = Path(source) if isinstance(source, str | Path) else None
-    if path is not None and is_recording(source):
-        if path.suffix in _TABLES and not path.is_dir():
-            return read_table(path, columns)
-        if is_lerobot(path):
-            return import_lerobot(path, columns)
+    read = read_frame if columns and isinstance(source, Mapping) else _reader(source)
+    given = Path(source) if isinstance(source, str | Path) else source
+    if read in _WITH_COLUMNS:
+        return read(given, columns)
     if columns:
         raise InputError(
             "expected no `columns` but for a table, a data frame, a dictionary or a LeRobot "
             f"dataset, found them for {_named(source)}"
         )
+    if read is not None:
+        return read(source if read is import_minari else given)
+    if isinstance(given, Path):
+        raise _refusal(RECORDINGS, given)
+    raise InputError(
+        f"expected {RECORDINGS}, a dictionary of arrays, a data frame or a list of episodes, "
+        f"found {type(source).__name__}"
+    )
+
+
+def _reader(source: Any) -> Callable[..., Episodes] | None:
+    """What reads a source; None for a policy, and for what nothing here reads."""
+    if isinstance(source, str | Path):
+        path = Path(source)
+        if not path.is_dir():
+            minari = not path.exists() and is_minari_id(str(source))
+            return _READERS.get(path.suffix, import_minari if minari else None)
+        if is_lerobot(path):
+            return import_lerobot
+        trained = policy_file(path) is not None or (path / RECORD_FILE).is_file()
+        return None if trained or find_run(path) is not None else import_minari
+    if is_frame(source):
+        return read_frame
+    if isinstance(source, Mapping):
+        of_rows = _LABELS & set(source) and not set(NAMES) <= set(source)
+        return read_frame if of_rows else import_arrays
     if isinstance(source, Episodes):
-        return source
-    if _is_list(source):
-        return join(source)
-    if path is None:
-        raise InputError(
-            f"expected {RECORDINGS}, a dictionary of arrays, a data frame or a list of episodes, "
-            f"found {type(source).__name__}"
-        )
-    if path.suffix in _READERS:
-        return _READERS[path.suffix](path)
-    if is_recording(source):
-        return import_minari(source)
-    raise _refusal(RECORDINGS, path)
+        return lambda same: same
+    of_episodes = isinstance(source, Sequence) and all(isinstance(e, Episode) for e in source)
+    return join if of_episodes else None
 
 
 def _named(source: Any) -> str:
     return repr(str(source)) if isinstance(source, str | Path) else type(source).__name__
-
-
-def _is_list(source: Any) -> bool:
-    return isinstance(source, Sequence) and all(isinstance(entry, Episode) for entry in source)
 
 
 def _require_policy(source: str | Path) -> None:
@@ -278,7 +275,7 @@ def _refusal(expected: str, path: Path) -> InputError:
 
 def check_destination(path: str | Path) -> None:
     """Raise InputError unless `path` is a new file name with the suffix of a known format."""
-    if Path(path).suffix not in _READERS:
+    if Path(path).suffix not in _WRITTEN:
         raise InputError(
             f"expected a name ending in .safetensors, .npz or .hdf5, found {str(path)!r}"
         )

@@ -13,6 +13,7 @@ from tightrope.environments import EnvInfo
 from tightrope.errors import InputError
 from tightrope.files import sha256
 from tightrope.imports import user_function
+from tightrope.rollouts.arrays import numbers
 from tightrope.rollouts.episodes import Episode
 
 __all__ = ["OWN_ENVIRONMENT", "OwnRollout", "own_rollout"]
@@ -55,41 +56,29 @@ class OwnRollout:
             raise InputError(
                 f"expected {', '.join(_FIELDS)} from {self.name}, found {unknown[0]!r}"
             )
-        return _checked(dict(found), seed, self.name)
-
-
-def _checked(found: dict[str, Any], seed: int, name: str) -> Episode:
-    """An episode of arrays of the right kinds and one length."""
-    arrays: dict[str, Any] = {}
-    for key, kind in (
-        ("observations", np.float32),
-        ("rewards", np.float64),
-        ("actions", None),
-        ("final_observation", np.float32),
-    ):
-        value = found.get(key)
-        array = None if value is None else np.asarray(value)
-        if array is not None and array.dtype.kind not in "biuf":
-            raise InputError(f"expected numbers in {key} from {name}, found {array.dtype}")
-        arrays[key] = array if array is None or kind is None else array.astype(kind)
-    observations, rewards = arrays["observations"], arrays["rewards"]
-    if rewards.ndim != 1 or not len(rewards) or observations.shape[:1] != rewards.shape:
-        raise InputError(
-            f"expected as many observations as rewards, at least one, from {name}, found shapes "
-            f"{observations.shape} and {rewards.shape}"
+        arrays = {
+            key: numbers(found[key], key, self.name)
+            for key in ("observations", "rewards", "actions", "final_observation")
+            if found.get(key) is not None
+        }
+        observations, rewards = arrays["observations"], arrays["rewards"].astype(np.float64)
+        if rewards.ndim != 1 or not len(rewards) or len(observations) != len(rewards):
+            raise InputError(
+                f"expected as many observations as rewards, at least one, from {self.name}, found "
+                f"shapes {observations.shape} and {rewards.shape}"
+            )
+        terminated, success = bool(found.get("terminated", False)), found.get("success")
+        final = arrays.get("final_observation")
+        return Episode(
+            observations=observations.astype(np.float32).reshape(len(rewards), -1),
+            rewards=rewards,
+            terminated=terminated,
+            truncated=bool(found.get("truncated", not terminated)),
+            seed=seed,
+            actions=arrays.get("actions"),
+            final_observation=None if final is None else final.astype(np.float32).reshape(-1),
+            success=None if success is None else bool(success),
         )
-    arrays["observations"] = observations.reshape(len(rewards), -1)
-    if arrays["final_observation"] is not None:
-        arrays["final_observation"] = arrays["final_observation"].reshape(-1)
-    terminated = bool(found.get("terminated", False))
-    success = found.get("success")
-    return Episode(
-        **arrays,
-        terminated=terminated,
-        truncated=bool(found.get("truncated", not terminated)),
-        seed=seed,
-        success=None if success is None else bool(success),
-    )
 
 
 def own_rollout(source: Any, *, named: bool = False) -> OwnRollout | None:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.errors import InputError, one_line
+from tightrope.files import require_plausible
 from tightrope.rollouts.episodes import Episodes
 
 __all__ = [
@@ -366,7 +367,7 @@ def _number(cell: Any) -> float:
         return math.nan
     try:
         return float(cell)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return math.nan
 
 
@@ -538,20 +539,29 @@ def _parquet(path: Path) -> Any:
 
 
 def _parquet_rows(path: Path) -> Rows:
-    file = _parquet(path)
-    for each in file.schema_arrow:
+    from tightrope.rollouts.tables import parquet
+
+    for each in _parquet(path).schema_arrow:
         if each.type.num_fields:
             raise InputError(
                 f"expected plain columns in {str(path)!r}, found the nested column {each.name!r}"
             )
-    sizes = [
-        file.metadata.row_group(index).total_byte_size
-        for index in range(file.metadata.num_row_groups)
-    ]
-    if max(sum(sizes), 8 * file.metadata.num_rows) > _LARGEST:
-        raise InputError(f"expected a table of at most {_LARGEST:,} bytes in {str(path)!r}")
-    found: Rows = file.read().to_pylist()
+    table = parquet(path, _parquet_names(path))
+    require_plausible(path, sum(map(_unfolded, table.itercolumns())))
+    found: Rows = table.to_pylist()
     return found
+
+
+def _unfolded(column: Any) -> int:
+    """Bytes of a column once each text of a dictionary is held in every row that has it."""
+    from pyarrow import compute, types
+
+    size = 0
+    for chunk in column.chunks:
+        if types.is_dictionary(chunk.type):
+            lengths = compute.binary_length(chunk.dictionary.cast("string"))
+            size += compute.sum(lengths.take(chunk.indices)).as_py() or 0
+    return size
 
 
 def _evaluation_names(path: Path) -> list[str] | None:
@@ -579,12 +589,13 @@ def _evaluations(path: Path, evaluation: Evaluation) -> ResultsTable:
     try:
         with np.load(path, allow_pickle=False) as arrays:
             results = np.asarray(arrays["results"], np.float64)
-            steps = np.asarray(arrays["timesteps"])
-            success = arrays["successes"] if "successes.npy" in names else None
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+            steps = np.asarray(arrays["timesteps"], np.float64)
+            stated = arrays["successes"] if "successes.npy" in names else None
+            success = None if stated is None else np.asarray(stated, np.float64)
+    except Exception as error:  # zipfile and NumPy raise many kinds for a damaged file
         raise InputError(f"expected plain arrays in {str(path)!r}: {one_line(error)}") from None
-    fits = results.ndim == 2 and results.size and len(steps) == len(results)
-    if not fits or not np.isfinite(results).all():
+    fits = results.ndim == 2 and results.size and steps.shape == (len(results),)
+    if not fits or not (np.isfinite(results).all() and np.isfinite(steps).all()):
         raise InputError(
             f"expected results (evaluations, episodes) of finite numbers in {str(path)!r}, found "
             f"shape {results.shape}"
@@ -609,7 +620,7 @@ def _evaluations(path: Path, evaluation: Evaluation) -> ResultsTable:
         )
     flags = None
     if success is not None and np.shape(success) == results.shape:
-        flags = np.asarray(success, np.float64)[row] > 0
+        flags = success[row] > 0
     return ResultsTable(
         name=path.name,
         returns=results[row],

@@ -12,7 +12,6 @@ from tightrope.rollouts.episodes import Episodes
 __all__ = ["GAMMA", "Pairs", "discounted_returns", "first_visits", "pairs"]
 
 GAMMA = 0.99
-_BLOCK = 1 << 16  # steps
 
 
 @dataclass(frozen=True)
@@ -56,18 +55,10 @@ def discounted_returns(episodes: Episodes, gamma: float = GAMMA) -> NDArray[np.f
 def first_visits(episodes: Episodes) -> NDArray[np.bool_]:
     """(steps,) whether a step is the first of its episode with exactly that observation."""
     visited = np.zeros(len(episodes.rewards), dtype=np.bool_)
-    # Whole episodes, about a block of steps at a time: a log may be larger than the memory.
-    first = np.searchsorted(episodes.offsets, np.arange(0, len(visited), _BLOCK))
-    edges = np.unique([*episodes.offsets[first], len(visited)])
-    episode = episodes.episode_of_step[:, None].astype(np.int64)
-    for start, stop in pairwise(edges):
-        keyed = np.empty((stop - start, episodes.observations.shape[1] + 2), np.float32)
-        keyed[:, 2:] = episodes.observations[start:stop]
-        keyed[:, 2:] += 0.0  # -0.0 and 0.0 are the same observation
-        keyed[:, :2] = episode[start:stop].view(np.float32)
-        rows = keyed.view(np.dtype((np.void, keyed.shape[1] * 4))).ravel()
-        _, found = np.unique(rows, return_index=True)
-        visited[start + found] = True
+    observations = episodes.observations + np.float32(0.0)  # -0.0 and 0.0 are the same observation
+    for start, stop in pairwise(episodes.offsets):
+        _, first = np.unique(observations[start:stop], axis=0, return_index=True)
+        visited[start + first] = True
     return visited
 
 
@@ -82,9 +73,8 @@ def pairs(episodes: Episodes, *, gamma: float = GAMMA, thin: int = 1) -> Pairs:
     step = np.arange(len(episodes.rewards)) - np.repeat(episodes.offsets[:-1], episodes.lengths)
     kept = np.flatnonzero((step % thin == 0) & first_visits(episodes))
     returns = discounted_returns(episodes, gamma)
-    every = len(kept) == len(step)  # then what is mapped from a file need not be read yet
     return Pairs(
-        observations=np.asarray(episodes.observations[... if every else kept]),
+        observations=episodes.observations[kept],
         returns=returns[kept],
         episode=episodes.episode_of_step[kept],
         step=step[kept],

@@ -20,7 +20,6 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tightrope.environments import EnvInfo
 from tightrope.errors import InputError, one_line
@@ -35,141 +34,108 @@ from tightrope.policies import (
 )
 from tightrope.rollouts.episodes import Episode
 from tightrope.rollouts.own import OwnRollout
-from tightrope.rollouts.stepping import Recorder
+from tightrope.rollouts.stepping import Recorder, roll_out
 
 __all__ = ["BOARD", "Job", "main", "run"]
 
 BOARD = struct.Struct("qq")  # (index of the episode being stepped, steps done)
 _AGAIN = 300  # steps of an episode that are rolled out again
 
-Floats = NDArray[np.float32]
+Queue = tuple[tuple[int, int], ...]  # (index, seed) of episodes
 
 
 @dataclass(frozen=True)
 class Job:
-    """What one worker does: episodes (index, seed) shared out over its environments beforehand."""
+    """What one worker does: episodes shared out over its environments beforehand."""
 
     environment: bytes  # cloudpickle, as are the next two: it may hold a function of the user's
     policy: bytes
     registration: bytes  # Gymnasium's entry, for environments of the user's own
-    quotas: tuple[tuple[tuple[int, int], ...], ...]  # one queue of episodes per environment
+    queues: tuple[Queue, ...]  # one for each environment
     fresh: bool = False  # whether every episode gets an environment of its own
 
 
-class _Place:
-    """Which episode is being worked on, here to blame and on the board for the parent to see."""
+class _Output:
+    """What the parent hears: episodes by the pipe, and by the board which one is worked on."""
 
-    def __init__(self, board: Any) -> None:
-        self.board, self.index, self.steps = board, -1, 0
+    def __init__(self, send: Callable[[Any], None], board: Any) -> None:
+        self.send, self.board = send, board
+        self.index, self.steps = -1, 0
 
-    def move(self, index: int) -> None:
-        self.index = index
+    def at(self, index: int, steps: int = 0) -> None:
+        """Say that the episode of this number is being worked on, so many steps further."""
+        self.index, self.steps = index, self.steps + steps
         BOARD.pack_into(self.board, 0, index, self.steps)
+
+    def episode(self, index: int, episode: Episode) -> Episode:
+        """Send a finished episode, if it is one of finite numbers."""
+        self.index = index
+        for array in (episode.rewards, episode.observations, episode.final_observation):
+            if array is not None and not np.isfinite(array).all():
+                raise InputError("expected finite observations and rewards, found NaN or infinity")
+        self.send(("episode", index, episode))
+        return episode
 
 
 class _Slot(Recorder):
-    """One environment with its queue of episodes, and the noise of the one it is in."""
+    """One environment with its queue of episodes."""
 
-    def __init__(self, env: Any, quota: tuple[tuple[int, int], ...], noise_size: int) -> None:
-        super().__init__(env)
-        self.quota, self.noise_size = list(quota), noise_size
-        self.used = False
+    def __init__(self, environment: EnvInfo, queue: Queue, noise_size: int, fresh: bool) -> None:
+        super().__init__(environment.make())
+        self.environment, self.fresh = environment, fresh
+        self.queue, self.noise_size, self.index = list(queue), noise_size, -1
 
-    def next(self, place: _Place, make: Callable[[], Any] | None) -> None:
-        """Reset to the next episode of the quota, in a new environment if `make` builds one."""
-        if make is not None and self.used:
+    def next(self, output: _Output) -> None:
+        """Reset to the next episode of the queue, if need be in a new environment."""
+        if self.fresh and self.index >= 0:
             self.env.close()
-            self.env = make()
-        self.used = True
-        self.index, seed = self.quota.pop(0)
-        place.move(self.index)
+            self.env = self.environment.make()
+        self.index, seed = self.queue.pop(0)
+        output.at(self.index)
         # A generator of the episode's own: its actions do not depend on what runs beside it.
         self.generator = np.random.default_rng([seed, 1]) if self.noise_size else None
         self.begin(seed)
 
-    def departs(self, episode: Episode, index: int, place: _Place) -> bool:
+    def departs(self, index: int, episode: Episode, output: _Output) -> bool:
         """Whether an episode is another one now, after those that came later.
 
         Its first steps again, by the same actions: what a reset leaves behind shows in them.
         """
-        assert episode.actions is not None
+        actions = iter(episode.actions[:_AGAIN])  # type: ignore[index]
         try:
-            self.begin(episode.seed)
-            for step, action in enumerate(episode.actions[:_AGAIN]):
-                here = np.asarray(self.observation, np.float32)
-                if self.ended or not np.array_equal(here, episode.observations[step]):
-                    return True
-                self.step(here, action)
-                place.steps += 1
-                place.move(index)
+            again = roll_out(
+                lambda _: next(actions, None),
+                self.env,
+                episode.seed,
+                watch=lambda _: output.at(index, 1),
+            )
         except Exception:  # whatever the environment raises, it did not when the episode was first
             return True
-        return not np.array_equal(self.rewards, episode.rewards[:_AGAIN])
-
-
-@dataclass(frozen=True)
-class _Crowd:
-    """The policy, the environments that it acts in together, and where the work is."""
-
-    policy: Policy
-    block: int  # rows that the policy is called with
-    slots: list[_Slot]
-    place: _Place
-    make: Callable[[], Any] | None  # a new environment for each episode, if they need one
-
-    @classmethod
-    def of(cls, job: Job, policy: Policy, place: _Place) -> "_Crowd":
-        """Unpack a job."""
-        environment: EnvInfo = pickle.loads(job.environment)
-        slots = [_Slot(environment.make(), quota, policy.noise_size) for quota in job.quotas]
-        if not policy.deterministic and not policy.noise_size:
-            import torch
-
-            # It draws from torch's global generator, which starts alike in every process.
-            torch.manual_seed(job.quotas[0][0][1])
-        # A policy whose rounding depends on its neighbours is called for one row at a time.
-        stable = rows_are_stable(policy, slots[0].shape[0])
-        return cls(
-            policy, BLOCK if stable else 1, slots, place, environment.make if job.fresh else None
+        return any(
+            not np.array_equal(getattr(again, name), getattr(episode, name)[:_AGAIN])
+            for name in ("observations", "rewards")
         )
 
-    def run(self, send: Any) -> None:
-        """Step all environments until their quotas are done, sending each episode as it ends."""
-        oldest: tuple[Episode, int] | None = None  # of the longest queue
-        several = len(self.slots[0].quota) > 1
-        active = self.begin(self.slots)
-        while active:
-            observations, noise = self.observe(active)
-            actions = self.act(active, observations, noise)
-            for slot, observation, action in zip(active, observations, actions, strict=True):
-                self.place.move(slot.index)
-                slot.step(observation, action)
-                self.place.steps += 1
-                if slot.ended:
-                    episode = slot.episode()
-                    send(("episode", slot.index, episode))
-                    if oldest is None and slot is self.slots[0]:
-                        oldest = episode, slot.index
-            if any(slot.ended for slot in active):
-                going_on = [slot for slot in active if not slot.ended or slot.quota]
-                self.begin([slot for slot in going_on if slot.ended])
-                active = going_on
-        if several and self.make is None and oldest is not None:
-            episode, index = oldest
-            if self.slots[0].departs(episode, index, self.place):
-                send(("departs", episode.seed))
-        self.place.move(-1)
 
-    def begin(self, slots: list[_Slot]) -> list[_Slot]:
-        """Start the next episode in each of the slots."""
-        for slot in slots:
-            slot.next(self.place, self.make)
-        return slots
+def _roll_out_policy(job: Job, policy: Policy, output: _Output) -> None:
+    """Step all environments until their queues are done, sending each episode as it ends."""
+    environment: EnvInfo = pickle.loads(job.environment)
+    size = policy.noise_size
+    active = [_Slot(environment, queue, size, job.fresh) for queue in job.queues]
+    longest, several, oldest = active[0], len(job.queues[0]) > 1, None
+    if not policy.deterministic and not size:
+        import torch
 
-    def observe(self, active: list[_Slot]) -> tuple[Floats, Floats]:
-        """Observations (active, features) and the noise for actions (active, noise_size)."""
-        size = self.policy.noise_size
-        observations = np.empty((len(active), *active[0].shape), np.float32)
+        # It draws from torch's global generator, which starts alike in every process.
+        torch.manual_seed(job.queues[0][0][1])
+    # A policy whose rounding depends on its neighbours is called for one row at a time.
+    block = BLOCK if rows_are_stable(policy, longest.shape[0]) else 1
+    space = longest.env.action_space
+    output.send(("ready",))
+    for slot in active:
+        slot.next(output)
+    while active:
+        observations = np.empty((len(active), *longest.shape), np.float32)
         noise = np.empty((len(active), size), np.float32)
         for row, slot in enumerate(active):
             observations[row] = slot.observation
@@ -177,51 +143,58 @@ class _Crowd:
                 noise[row] = slot.generator.standard_normal(size, np.float32)
         finite = np.isfinite(observations).all(axis=1)
         if not finite.all():
-            self.place.index = active[int(np.argmin(finite))].index
+            output.index = active[int(np.argmin(finite))].index
             raise InputError("expected finite observations, found NaN or infinity")
-        return observations, noise
-
-    def act(self, active: list[_Slot], observations: Floats, noise: Floats) -> NDArray[Any]:
-        """Actions (active, ...) that lie in the action space."""
         try:
-            actions = act_in_blocks(self.policy, observations, noise, block=self.block)
-            check_actions(self.policy, actions, active[0].env.action_space)
+            actions = act_in_blocks(policy, observations, noise, block=block)
+            check_actions(policy, actions, space)
         except ActionError as error:
-            self.place.index = active[error.row or 0].index
+            output.index = active[error.row or 0].index
             raise
-        return actions
+        for slot, observation, action in zip(active, observations, actions, strict=True):
+            output.at(slot.index)
+            slot.step(observation, action)
+            output.steps += 1
+            if slot.ended:
+                episode = output.episode(slot.index, slot.episode())
+                oldest = oldest or (slot is longest and (slot.index, episode)) or None
+        if any(slot.ended for slot in active):
+            active = [slot for slot in active if not slot.ended or slot.queue]
+            for slot in active:
+                if slot.ended:
+                    slot.next(output)
+    if several and not job.fresh and oldest and longest.departs(*oldest, output):
+        output.send(("departs", oldest[1].seed))
 
 
-def _run_own(
-    rollout: OwnRollout, queue: tuple[tuple[int, int], ...], place: _Place, send: Any
-) -> None:
+def _roll_out_own(job: Job, rollout: OwnRollout, output: _Output) -> None:
     """Call the user's function for each episode, and for the first of several again."""
-    oldest: Episode | None = None
+    output.send(("ready",))
+    (queue,) = job.queues
+    episodes = []
     for index, seed in queue:
-        place.move(index)
-        episode = rollout(seed)
-        place.steps += len(episode.rewards)
-        send(("episode", index, episode))
-        oldest = oldest or episode
-    if oldest is not None and len(queue) > 1:
-        place.move(queue[0][0])
-        again = rollout(oldest.seed)
+        output.at(index)
+        episodes.append(output.episode(index, rollout(seed)))
+        output.steps += len(episodes[-1].rewards)
+        del episodes[1:]
+    if len(queue) > 1:
+        output.at(queue[0][0])
+        again = rollout(queue[0][1])
         if not all(
-            np.array_equal(getattr(again, name), getattr(oldest, name))
+            np.array_equal(getattr(again, name), getattr(episodes[0], name))
             for name in ("observations", "rewards")
         ):
-            send(("departs", oldest.seed))
-    place.move(-1)
+            output.send(("departs", queue[0][1]))
 
 
-def run(job: Job, send: Any, board: Any) -> None:
+def run(job: Job, send: Callable[[Any], None], board: Any) -> None:
     """Run a job: send ("ready",), then ("episode", index, Episode) for each, then ("done",).
 
     Before the end may come ("departs", seed): that episode is another one when rolled out again.
 
     What goes wrong is sent as ("failed", index of the episode or -1, one line).
     """
-    place = _Place(board)
+    output = _Output(send, board)
     try:
         with quiet_registration():  # the policy's module may register what is registered here
             entry = pickle.loads(job.registration)
@@ -229,18 +202,14 @@ def run(job: Job, send: Any, board: Any) -> None:
                 import gymnasium as gym
 
                 gym.registry.setdefault(entry.id, entry)
-            policy: Policy | OwnRollout = pickle.loads(job.policy)
-            own = isinstance(policy, OwnRollout)
-            work = None if own else _Crowd.of(job, policy, place)  # type: ignore[arg-type]
-        send(("ready",))
-        if work is None:
-            _run_own(policy, job.quotas[0], place, send)  # type: ignore[arg-type]
-        else:
-            work.run(send)
+            policy: Any = pickle.loads(job.policy)
+        work: Any = _roll_out_own if isinstance(policy, OwnRollout) else _roll_out_policy
+        work(job, policy, output)
+        output.at(-1)
     except InputError as error:
-        send(("failed", place.index, str(error)))
+        send(("failed", output.index, str(error)))
     except Exception as error:  # whatever the environment or the policy raises
-        send(("failed", place.index, f"{type(error).__name__}: {one_line(error)}"))
+        send(("failed", output.index, f"{type(error).__name__}: {one_line(error)}"))
     else:
         send(("done",))
 

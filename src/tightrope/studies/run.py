@@ -16,7 +16,7 @@ from tightrope.studies.schedule import Progress, run_jobs
 from tightrope.studies.spec import Study, load_study
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from tightrope.studies.results import Results
 
 __all__ = [
     "EngineName",
@@ -45,16 +45,12 @@ class Finished:
     Attributes:
         failed: label and reason of each job that was given up.
         blocked: jobs that could not run for that.
-        certificates: in the table.
-        claims: a row per judgement (:func:`tightrope.studies.claims.claims`).
-        results: folder of tables, figures and claims; None if there is not one certificate.
+        results: from all certificates; None if there is not one.
     """
 
     failed: tuple[tuple[str, str], ...]
     blocked: int
-    certificates: int
-    claims: "pd.DataFrame | None"
-    results: Path | None
+    results: "Results | None"
 
 
 def run_study(
@@ -81,10 +77,10 @@ def run_study(
         InputError: the specification or the folder is wrong.
         StudyInterruptedError: by Ctrl-C.
     """
-    from tightrope.studies.results import write_results
-
     needed("pandas", "a study", "studies")
-    needed("pyarrow", "a study", "studies")
+    from tightrope.studies.certificate_records import read_table
+    from tightrope.studies.results import analyse, write_results
+
     study, beside = _read(spec)
     graph = build_graph(study, beside)
     folder = Folder(out)
@@ -98,13 +94,15 @@ def run_study(
             runs = engine_of(engine, folder, workers, address)
             ended = run_missing(graph.jobs, folder, took, runs, shown=progress)
         blocked = len(graph.jobs) - len(ended.done) - len(ended.failed)
-        count, judged = write_results(graph, folder, ended)
+        results = None
+        if any(job.id in ended.done for job in graph.of("certify")):
+            folder.require_there()
+            results = analyse(read_table(folder.path))
+            write_results(results, folder.results)
         return Finished(
             failed=tuple((name_of(graph.jobs, key), why) for key, why in ended.failed.items()),
             blocked=blocked,
-            certificates=count,
-            claims=judged,
-            results=folder.results if count else None,
+            results=results,
         )
 
 

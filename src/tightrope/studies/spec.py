@@ -208,6 +208,8 @@ def load_study(path: Path) -> Study:
     Raises:
         InputError: there is none, it is no TOML, or a key or value is wrong.
     """
+    if not path.is_file():
+        raise InputError(f"expected a study at {str(path)!r}, found no file: check the path")
     try:
         content = tomllib.loads(path.read_text())
     except (OSError, UnicodeDecodeError) as error:

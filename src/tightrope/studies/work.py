@@ -7,6 +7,7 @@ compute on one thread, so that a job gives the same numbers beside however many 
 import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,7 +65,7 @@ def certify_job(spec: Spec, needs: Sequence[Path], out: Path) -> None:
 
     from tightrope.certificates import as_text, to_document
     from tightrope.rollouts import load
-    from tightrope.studies.table import row
+    from tightrope.studies.certificate_records import CertificateRecord
 
     torch.set_num_threads(1)
     trained, collected = needs
@@ -73,7 +74,8 @@ def certify_job(spec: Spec, needs: Sequence[Path], out: Path) -> None:
     for number, (certificate, repetition) in enumerate(_certificates(spec, trained, episodes)):
         name = f"{number:04d}.json"
         (out / name).write_text(as_text(to_document(certificate)))
-        rows.append(row(certificate, spec["policy"], repetition, name))
+        record = CertificateRecord.of(certificate, spec["policy"], repetition, name)
+        rows.append(asdict(record))
     (out / "rows.json").write_text(json.dumps(rows, indent=1, sort_keys=True) + "\n")
 
 

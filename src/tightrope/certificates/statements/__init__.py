@@ -45,6 +45,14 @@ FAMILIES: dict[type[Family], Fraction] = {
 _PROPERTIES = Fraction(1, 5)  # of all, where there are any; the others keep the rest of theirs
 _SEARCH = {MeanRisk: Fraction(3, 4), LargeError: Fraction(1, 4)}
 _RETURNS = ("undiscounted-return", "low-return")
+_BETS = {"bets", "weights"}
+_CHOSEN = {  # entries of a choice, by kind of statement; others choose nothing
+    "band": ({"profile"},),
+    "monitor": ({"window", "widths"},),
+    "mean-risk": (_BETS, {"bet"}),
+    "failure": (_BETS,),
+    "return": ({"top"},),
+}
 STEPS = "mean over steps"  # has a budget of its own: it stands outside what holds jointly
 
 
@@ -164,8 +172,12 @@ def family_of(statement: Statement, families: Sequence[Family]) -> Family:
 
 
 def check_chosen(statement: Statement) -> None:
-    """Raise InputError unless a stored choice has the entries that its kind needs."""
+    """Raise InputError unless a stored choice has the entries that its kind needs, and no other."""
     kind, chosen = statement.kind, statement.chosen
+    if chosen and set(chosen) not in _CHOSEN.get(kind, ()):
+        raise InputError(
+            f"expected other entries in what was chosen for {kind}, found {str([*chosen])[:80]}"
+        )
     try:
         if kind == "band":
             Band().check(chosen)

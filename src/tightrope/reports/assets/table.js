@@ -10,9 +10,10 @@ const compare = (a, b, way) => {
   return way * (x - y);
 };
 
-// A button in every head; `sort(column, way)` puts the rows in order.
-const sortable = (table, sort) => {
-  const heads = [...table.tHead.rows[0].cells];
+// A button in every head puts the rows in order, by what their cells say to order them by.
+for (const table of document.querySelectorAll("table.sortable")) {
+  const [body, heads] = [table.tBodies[0], [...table.tHead.rows[0].cells]];
+  const rows = [...body.rows];
   heads.forEach((head, column) => {
     const button = document.createElement("button");
     button.type = "button";
@@ -22,24 +23,8 @@ const sortable = (table, sort) => {
       const way = head.getAttribute("aria-sort") === "ascending" ? -1 : 1;
       heads.forEach((each) => each.removeAttribute("aria-sort"));
       head.setAttribute("aria-sort", way === 1 ? "ascending" : "descending");
-      sort(column, way);
+      const order = (row) => row.cells[column]?.dataset.order ?? "";
+      body.append(...rows.toSorted((a, b) => compare(order(a), order(b), way)));
     });
   });
-};
-
-// The rows as they were written, by what their cells say to order them by.
-const sortRows = (table) => {
-  const body = table.tBodies[0];
-  const rows = [...body.rows];
-  sortable(table, (column, way) => {
-    const order = (row) => row.cells[column]?.dataset.order ?? "";
-    body.append(...rows.toSorted((a, b) => compare(order(a), order(b), way)));
-  });
-  return rows;
-};
-
-// Whether a text has every word.
-const finder = (typed) => {
-  const wanted = typed.toLowerCase().split(/\s+/).filter(Boolean);
-  return (words) => wanted.every((word) => words.includes(word));
-};
+}

@@ -1,0 +1,207 @@
+"""The table of a study: one row per certificate, what every column means, and how it is read."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args, get_type_hints
+
+import numpy as np
+import pandas as pd
+
+from tightrope.errors import InputError, one_line
+
+if TYPE_CHECKING:
+    from tightrope.certificates import Certificate
+
+__all__ = ["CERTIFICATE", "DTYPES", "POLICY", "RUN", "SLICE", "STRATUM", "CertificateRecord",
+           "checked_table", "read_table"]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class CertificateRecord:
+    """One row: a certificate of a study."""
+
+    agent: str
+    """What the policy was trained with."""
+    environment: str
+    """Its id."""
+    instance: str
+    """The training seed, or the name of a policy of your own."""
+    level: str
+    """starter, intermediate, expert, or a name of your own."""
+    repetition: int
+    """Number of the certificate among those with the same options."""
+    scheme: str
+    """How episodes were divided, and the bound that follows from it."""
+    preset: Literal["paper", "tight"]
+    """Recipe of the fit."""
+    unit: Literal["step", "episode"]
+    """What counts as independent."""
+    sampling: Literal["local", "weights"]
+    """How predictors were drawn."""
+    episodes: int
+    """Validation episodes: those to fit and those to calibrate, together."""
+    bound: float
+    """Certified mean squared error, normalised: in [0, 1]."""
+    bound_raw: float
+    """The same in squared return units."""
+    rms_raw: float
+    """Certified root mean squared error in return units."""
+    train_error: float
+    """Error of the predictor on the calibration episodes, normalised."""
+    test_error: float
+    """Error on the test episodes, normalised; missing without any."""
+    tightness: float
+    """bound - test_error."""
+    constant_error: float
+    """Error of a constant prediction on the test episodes, normalised."""
+    confidence: float
+    """1 - delta - delta'."""
+    n: int
+    """Independent units behind the bound."""
+    effective_n: float
+    """Number of independent steps that would carry the same information on the loss."""
+    kl: float
+    """Divergence of posteriors from priors, summed over the portions."""
+    clipped_share: float
+    """Share of the calibration returns outside the return range."""
+    return_low: float
+    """Lower end of the return range."""
+    return_high: float
+    """Upper end of the return range."""
+    mean_return: float
+    """Mean undiscounted return of the test episodes."""
+    void: bool
+    """Whether the recursion contradicts itself: the bound of 1 stands for nothing."""
+    seed: int
+    """Seed of the certificate."""
+    certificate: str
+    """Relative path of the certificate's document; may be empty."""
+
+    @classmethod
+    def of(
+        cls, certificate: "Certificate", policy: Mapping[str, str], repetition: int, file: str
+    ) -> Self:
+        """The row of a certificate.
+
+        Args:
+            certificate: issued with a predictor.
+            policy: its agent, environment, instance and level.
+            repetition: number of the certificate.
+            file: name of its document.
+        """
+        c, total = certificate, len(certificate.rollouts)
+        test = c.rollouts.span(total - c.episodes.test, total)
+        values: dict[str, Any] = {name: policy[name] for name in POLICY}
+        values |= {name: getattr(c, name) for name in _SAME}
+        return cls(
+            **values,
+            repetition=repetition,
+            sampling=c.settings.sampling,
+            episodes=c.episodes.validation,
+            kl=sum(portion.kl for portion in c.portions),
+            return_low=c.limits[0],
+            return_high=c.limits[1],
+            mean_return=float(test.returns(1.0).mean()) if len(test) else float("nan"),
+            seed=c.settings.seed,
+            certificate=file,
+        )
+
+
+_SAME = ("scheme", "preset", "unit", "bound", "bound_raw", "rms_raw", "train_error", "test_error",
+         "tightness", "constant_error", "confidence", "n", "effective_n", "clipped_share",
+         "void")  # fmt: skip
+_KINDS = get_type_hints(CertificateRecord)
+DTYPES: dict[str, str] = {  # of the columns; the seed of a training is a name, not a number
+    name: {int: "int64", float: "float64", bool: "bool"}.get(kind, "str")
+    for name, kind in _KINDS.items()
+}
+
+SLICE = ["preset", "unit"]  # never mixed in a figure or a claim
+STRATUM = ["agent", "environment"]
+RUN = [*STRATUM, "instance"]  # one training
+POLICY = [*RUN, "level"]  # one stage of it
+CERTIFICATE = [*SLICE, *POLICY, "scheme", "sampling", "episodes", "repetition"]
+
+_ROUNDING = 1e-6  # tightness may have been computed in another order, or read from rounded text
+
+
+def read_table(folder: Path) -> pd.DataFrame:
+    """The table of a study, from its finished jobs or, where only results are kept, table.csv.
+
+    Args:
+        folder: of a study, or of its results.
+
+    Raises:
+        InputError: there is no certificate yet, or something is damaged.
+    """
+    try:
+        if rows := sorted((folder / "jobs").glob("certify-*/rows.json")):
+            return checked_table(
+                pd.DataFrame([row for path in rows for row in _rows(path, folder)])
+            )
+        for path in (folder / "table.csv", folder / "results" / "table.csv"):
+            if path.is_file():
+                text = [name for name, kind in DTYPES.items() if kind == "str"]
+                numbers = {name: [""] for name in DTYPES if name not in text}
+                return checked_table(
+                    pd.read_csv(
+                        path,
+                        dtype=dict.fromkeys(text, "str"),
+                        keep_default_na=False,
+                        na_values=numbers,
+                    )
+                )
+    except InputError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"expected the table of a study in {str(folder)!r}, found something else: "
+            f"{one_line(error)}"
+        ) from None
+    raise InputError(
+        f"expected a study with certificates in {str(folder)!r}, found none: run `tightrope study`"
+    )
+
+
+def _rows(path: Path, root: Path) -> list[dict[str, object]]:
+    """The rows of one job, with paths of certificates relative to the study's folder."""
+    place = path.parent.relative_to(root)
+    return [{**row, "certificate": f"{place}/{row['certificate']}"}
+            for row in json.loads(path.read_text("utf-8"))]  # fmt: skip
+
+
+def checked_table(table: pd.DataFrame) -> pd.DataFrame:
+    """The columns of a study in their order and types, rows in one order.
+
+    Raises:
+        InputError: a column is missing or of another type, a value is outside its set, or two rows
+            are of one certificate.
+    """
+    missing = [name for name in DTYPES if name not in table]
+    if missing:
+        raise InputError(
+            f"expected a table with the columns of a study, found none named {missing[0]!r} "
+            f"({len(missing)} missing): make it with `tightrope study`"
+        )
+    for name, kind in DTYPES.items():
+        try:
+            table = table.astype({name: kind})
+        except (ValueError, TypeError) as error:
+            raise InputError(
+                f"expected column {name!r} of type {kind}: {one_line(error)}"
+            ) from None
+        allowed = get_args(_KINDS[name])
+        wrong = [value for value in table[name].unique() if allowed and value not in allowed]
+        if wrong:
+            raise InputError(f"expected {name!r} among {', '.join(allowed)}, found {wrong[0]!r}")
+    if len(outside := table["bound"][~table["bound"].between(0, 1)]):
+        raise InputError(f"expected a normalised bound in [0, 1], found {outside.iloc[0]}")
+    difference = table["bound"] - table["test_error"]
+    if not np.allclose(table["tightness"], difference, rtol=0, atol=_ROUNDING, equal_nan=True):
+        raise InputError("expected 'tightness' to be bound - test_error, found another number")
+    if len(twice := table[table.duplicated(CERTIFICATE)]):
+        named = ", ".join(f"{name} {twice.iloc[0][name]}" for name in CERTIFICATE)
+        raise InputError(f"expected one row per certificate, found two of {named}")
+    return table[list(DTYPES)].sort_values(CERTIFICATE, kind="stable", ignore_index=True)
