@@ -4,9 +4,9 @@ import dataclasses
 
 import pytest
 from recordings import recording
-from tightrope.monitors.verdicts import interval, title
 
-from tightrope import compare
+from tightrope.comparison.compare import compare
+from tightrope.comparison.result import bounds_text, title
 from tightrope.errors import InputError
 from tightrope.reports.comparison import comparison_figure, comparison_page, write_comparison
 
@@ -21,9 +21,9 @@ def found():
 def test_every_question_has_its_verdict_and_interval_on_the_page(found):
     text = comparison_page(found)
     assert title(found) in text
-    for answer in found.answers:
-        assert answer.asks.capitalize() in text
-        assert interval(answer) in text
+    for interval in found.intervals:
+        assert interval.question.title[1:] in text
+        assert bounds_text(interval) in text
     for assumption in found.assumptions:
         assert assumption in text
     assert text.count("<svg") == 1
@@ -43,9 +43,9 @@ def test_the_figure_draws_every_return_and_every_interval(found):
     for line, values in zip(left.lines, found.returns, strict=True):
         assert line.get_xdata().tolist() == sorted(values)
     drawn = [line.get_xdata() for line in right.lines if len(line.get_xdata()) == 2][:3]
-    for ends, answer in zip(drawn, reversed(found.answers), strict=True):
-        scale = max(abs(answer.low), abs(answer.high), abs(answer.effect))
-        assert list(ends) == [answer.low / scale, answer.high / scale]
+    for ends, interval in zip(drawn, reversed(found.intervals), strict=True):
+        scale = max(abs(interval.low), abs(interval.high), abs(interval.question.effect))
+        assert list(ends) == [interval.low / scale, interval.high / scale]
 
 
 def test_the_page_is_a_new_file_and_the_same_for_the_same_comparison(found, tmp_path):
