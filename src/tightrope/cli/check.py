@@ -29,7 +29,7 @@ def check(source: str, /, *, conditions: Conditions, reading: Reading, json: boo
     if json:
         print(text.dumps(report.to_json(), indent=1, allow_nan=False))
     else:
-        show(as_flags(report))
+        show(as_flags(report), lines=True)
         if not is_table(source, reading.columns):
             show(f"No number was recomputed: tightrope verify {source} does that.")
     return 0 if report.passed else 1

@@ -63,18 +63,19 @@ def compare(
         **vars(reading),
         **vars(options),
     )
-    written = ""
     if out != "none":
         from tightrope.reports.comparison import write_comparison
 
         if not isinstance(comparison, Comparison):
             raise InputError("expected no `out` for counts, which have no page")
         write_comparison(comparison, out)
-        written = f"\n\nWritten to {out}"
     if json:
         print(text.dumps(comparison.to_json(), indent=1, allow_nan=False))
     else:
-        show(f"{comparison}{written}")
+        show(str(comparison), lines=True)
+        if out != "none":
+            show("")
+            show(f"Written to {out}")
     return 0
 
 

@@ -49,9 +49,10 @@ def plan(
         raise InputError(
             f"expected a certificate, recorded episodes or a table of results, found {source!r}"
         )
-    show(summary(found, sorted(numbers)))
+    show(summary(found, sorted(numbers)), lines=True)
     if conditions == Conditions():
         return 0
     count, words = target_summary(found, conditions)
-    show(f"\n{as_flags(words)}")
+    show("")
+    show(as_flags(words), lines=True)
     return 0 if count is not None else 1

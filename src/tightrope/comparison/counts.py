@@ -9,7 +9,7 @@ from tightrope.certificates.ledger import comparison_ledger
 from tightrope.certificates.text import percent, rounded
 from tightrope.comparison.compare_options import CompareOptions
 from tightrope.comparison.questions import UNDECIDED
-from tightrope.errors import InputError
+from tightrope.errors import InputError, as_lines
 from tightrope.rollouts.results_table import Reading, counts_of, is_results, read_results
 
 __all__ = ["Answer", "CountComparison", "are_counts", "compare_counts"]
@@ -76,7 +76,7 @@ class CountComparison:
         holds = f"confidence {percent(self.confidence)}"
         if self.candidates > 1:
             holds += f" in all {self.candidates} comparisons"
-        return "\n".join(
+        return as_lines(
             [
                 f"A: {self.names[0]}, B: {self.names[1]}",
                 f"A succeeds in {100 * x / n:.1f} % of {n:,} episodes, B in {100 * y / m:.1f} % of "

@@ -21,7 +21,7 @@ from tightrope.certificates.statements.tolerance import LEVELS
 from tightrope.certificates.table_certificate import evidence_of
 from tightrope.certificates.text import limit_text, percent, rounded, title
 from tightrope.deploy.check import Conditions, check
-from tightrope.errors import InputError
+from tightrope.errors import InputError, as_lines
 from tightrope.rollouts.results_table import table_of
 
 __all__ = ["Terms", "episodes_for", "forecast", "summary", "target_summary", "terms"]
@@ -111,7 +111,7 @@ def summary(certificate: Certificate, numbers: Iterable[int]) -> str:
             lines.append(f"{number:,} episodes are too few, with {c.episodes.fit} to fit.")
     lines += ["", *_table(columns)]
     lines += [] if c.fitted is None else ["", *_made_of(c)]
-    return "\n".join(lines)
+    return as_lines(lines)
 
 
 def target_summary(certificate: Certificate, conditions: Conditions) -> tuple[int | None, str]:
@@ -121,8 +121,8 @@ def target_summary(certificate: Certificate, conditions: Conditions) -> tuple[in
         kinds = "episodes" if table_of(certificate.rollouts) else "episodes to fit and to calibrate"
         return count, f"About {count:,} {kinds} would meet these conditions."
     report = check(_Forecast(certificate).certified(_MOST), conditions)
-    failing = "\n".join(f"  {each}" for each in report.conditions if not each.passed)
-    return None, f"Not even {_MOST:,} episodes would meet these conditions:\n{failing}"
+    failing = [f"  {each}" for each in report.conditions if not each.passed]
+    return None, as_lines([f"Not even {_MOST:,} episodes would meet these conditions:", *failing])
 
 
 class _Forecast:
