@@ -207,7 +207,7 @@ def _make_study(folder):
 
 
 def _read_study(path):
-    from tightrope.studies.spec import load_study
+    from tightrope.studies.config import load_study
 
     load_study(path)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from tightrope.audit.experiment import PAIR, TRUTH_EPISODES, Audit
 from tightrope.audit.generators import SYNTHETIC, TASKS, SyntheticTask
-from tightrope.studies.graph import child
+from tightrope.studies.job_plan import child
 
 if TYPE_CHECKING:
     from tightrope.certificates import Certificate, Settings

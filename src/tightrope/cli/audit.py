@@ -55,9 +55,11 @@ def audit(
         progress=True,
     )
     if found.results is not None:
-        show(f"{found}\n\nWritten to {found.results}")
-    for label, reason in found.failed:
-        show(f"failed: {label}: {reason}")
+        show(str(found), lines=True)
+        show("")
+        show(f"Written to {found.results}")
+    for name, reason in found.failed.items():
+        show(f"failed: {name}: {reason}")
     return 1 if found.failed or len(found.violated) else 0
 
 
