@@ -38,7 +38,7 @@ def certify(
 
     Args:
         source: A policy (as for collect; rolled out here) or recorded episodes (.safetensors, .npz,
-            .hdf5, .csv, .tsv, .parquet, .feather, a LeRobot folder, a Minari id or folder), or a
+            .hdf5, .csv, .tsv, .parquet, a LeRobot folder, a Minari id or folder), or a
             table with one row per episode.
         env: Environment to roll a policy out in; by default the one that it was trained in, if
             train wrote it.
