@@ -29,7 +29,7 @@ class CertificateRecord:
         level: starter, intermediate, expert, or a name of your own.
         repetition: number of the certificate among those with the same options.
         scheme: how episodes were divided, and the bound that follows from it.
-        preset: recipe of the fit.
+        preset: recipe of the fit, and whether the predictor does without layer norm.
         unit: what counts as independent.
         sampling: how predictors were drawn.
         episodes: validation episodes: those to fit and those to calibrate, together.
@@ -59,7 +59,7 @@ class CertificateRecord:
     level: str
     repetition: int
     scheme: str
-    preset: Literal["paper", "tight"]
+    preset: Literal["paper", "tight", "paper-without-layer-norm", "tight-without-layer-norm"]
     unit: Literal["step", "episode"]
     sampling: Literal["local", "weights"]
     episodes: int
