@@ -5,6 +5,7 @@ import json
 import math
 import os
 
+import custom_environments  # noqa: F401
 import numpy as np
 import pytest
 

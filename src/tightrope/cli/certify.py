@@ -14,8 +14,8 @@ __all__ = ["certify", "source_or_demo"]
 
 
 @command(
-    "env out scheme paper unit preset episodes gamma delta fail_below property property_limit "
-    "workers seed trust demo details json"
+    "env out scheme paper unit preset episodes gamma delta fail_below property workers "
+    "seed trust demo details json"
 )
 def certify(
     source: str = "",
@@ -49,15 +49,15 @@ def certify(
             return, success, episode, seed, and properties by their names.
         frozen: The rows of a monitor.csv are evaluation episodes of one policy.
         evaluation: Which row of an evaluations.npz; the best is a choice from as many candidates.
-        out: New folder for certificate.json, predictor.safetensors, rollouts.safetensors and
+        out: New folder; for certificate.json, predictor.safetensors, rollouts.safetensors and
             report.html.
         demo: Certify the policy that ships with the package.
-        property: A number per episode of your own, such as "peak torque=mine.py:peak"; may be
+        property: A number per episode of your own; such as "peak torque=mine.py:peak". May be
             repeated. Of a recording without a function, such as "peak torque=", if it is recorded.
         property_limit: What a property should keep to, such as "peak torque<=80"; its side is
             certified, and how often an episode breaks it. May be repeated.
         details: Print everything that the certificate states.
-        json: Print the certificate as JSON on standard output, and nothing else there.
+        json: Print the certificate as JSON on standard output; nothing else there.
     """
     from tightrope.certificates.certify import certify as issue
     from tightrope.certificates.document import as_text, to_document

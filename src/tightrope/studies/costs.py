@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
-from tightrope.agents.settings import AGENTS, SACSettings
+from tightrope.agents.hyperparameters import AGENTS, SACSettings
 from tightrope.certificates.options import Options
 from tightrope.certificates.schemes import scheme
 from tightrope.environments import EnvInfo

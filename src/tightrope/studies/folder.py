@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from tightrope.agents.settings import AGENTS, settings
+from tightrope.agents.hyperparameters import AGENTS, settings
 from tightrope.errors import InputError, one_line
 from tightrope.files import WriteError, replace_atomically
 from tightrope.studies.graph import Graph

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from tightrope.agents.settings import LEVELS, settings
+from tightrope.agents.hyperparameters import LEVELS, settings
 from tightrope.certificates.options import Options, Unit
 from tightrope.certificates.schemes import scheme
 from tightrope.errors import InputError, one_line
