@@ -2,10 +2,10 @@
 
 import ast
 import os
-import sys
 from pathlib import Path
 
 import pytest
+from kills import NEEDS_FORK, killed_at
 
 import tightrope
 from tightrope import files
@@ -75,30 +75,6 @@ def test_only_files_py_changes_a_disk():
 # --- kills ----------------------------------------------------------------------------------------
 
 
-class Killed(BaseException):
-    """In place of a kill: nothing is tidied up that a kill would leave."""
-
-
-def killed_at(step, action, monkeypatch):
-    """Whether `action`, in a process of its own, was killed before that change of the disk."""
-    child = os.fork()
-    if child == 0:
-        left = step
-
-        def before(change, path):
-            nonlocal left
-            left -= 1
-            if left < 0:
-                os._exit(9)
-
-        try:
-            files._before = before
-            action()
-        finally:
-            os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
-
-
 def fill(folder):
     for name in ("a", "b"):
         write_text(folder / name, name * 1000)
@@ -110,14 +86,14 @@ def whole(folder):
     }
 
 
-@pytest.mark.skipif(not hasattr(os, "fork") or sys.platform == "darwin", reason="needs fork")
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@NEEDS_FORK[0]
+@NEEDS_FORK[1]
 @pytest.mark.parametrize("there", [False, True])
-def test_a_kill_before_any_change_leaves_a_folder_whole_or_not_there(there, tmp_path, monkeypatch):
+def test_a_kill_before_any_change_leaves_a_folder_whole_or_not_there(there, tmp_path):
     path, step = tmp_path / "new", 0
     if there:
         write_folder(path, fill)
-    while killed_at(step, lambda: write_folder(path, fill, replace=there), monkeypatch):
+    while killed_at(step, lambda: write_folder(path, fill, replace=there)):
         step += 1
         assert whole(path) if path.exists() else not list(tmp_path.glob("new*"))
         if there and not path.exists():  # between its old name and the new one's
@@ -128,12 +104,12 @@ def test_a_kill_before_any_change_leaves_a_folder_whole_or_not_there(there, tmp_
     assert whole(path)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork") or sys.platform == "darwin", reason="needs fork")
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_kill_before_any_change_leaves_the_old_text_or_the_new(tmp_path, monkeypatch):
+@NEEDS_FORK[0]
+@NEEDS_FORK[1]
+def test_a_kill_before_any_change_leaves_the_old_text_or_the_new(tmp_path):
     path, step = tmp_path / "text", 0
     write_text(path, "old")
-    while killed_at(step, lambda: write_text(path, "new"), monkeypatch):
+    while killed_at(step, lambda: write_text(path, "new")):
         step += 1
         assert path.read_text() == "old"
     assert step == 2

@@ -4,7 +4,9 @@ Messages of the library name arguments in backticks (`pilot_episodes`); the comm
 its own as the flag (--pilot-episodes).
 """
 
-__all__ = ["InputError", "one_line", "printable"]
+from collections.abc import Iterable
+
+__all__ = ["InputError", "as_lines", "one_line", "printable"]
 
 
 class InputError(ValueError):
@@ -17,7 +19,11 @@ def one_line(error: BaseException, limit: int = 200) -> str:
     return " ".join(str(said or error).split())[:limit] or type(error).__name__
 
 
-def printable(text: str, *, lines: bool = False) -> str:
-    """Text without control characters, which are escaped; with `lines`, line feeds stay."""
-    kept = "\n" if lines else ""
-    return "".join(c if c.isprintable() or c in kept else repr(c)[1:-1] for c in text)
+def printable(text: str) -> str:
+    """Text of one line: control characters in it, line feeds too, are escaped."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def as_lines(lines: Iterable[str]) -> str:
+    """A text whose lines are these: a name in one of them cannot begin another."""
+    return "\n".join(map(printable, lines))

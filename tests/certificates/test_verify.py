@@ -345,6 +345,8 @@ CHOSEN = {
     "too many bets": ("mean over steps", {"bets": [0.5] * 1001, "weights": [1e-3] * 1001}),
     "a top below the floor": ("expected undiscounted return", {"top": -31.0}),
     "another top": ("expected undiscounted return", {"top": 5.0}),
+    "an entry more": ("band", {"profile": [1.0], "audited": 1}),
+    "a choice where nothing is chosen": ("mean over episodes", {"audited": 1}),
 }
 
 
@@ -371,6 +373,7 @@ LIES = {
     "no ledger": {"ledger": []},
     "no fits": {"fits": []},
     "no checks": {"checks": {"dependence": 1.0, "drift": 1e-3}},
+    "checks that are no p-values": {"checks": {"dependence": -0.5, "drift": 1.0}},
 }
 
 
@@ -468,6 +471,7 @@ def test_a_tiny_limit_has_no_room_below_it():
         (("statements", 0, "confidence"), lambda v: v * (1 + 1e-12)),
         (("statements", 0, "joint_confidence"), lambda v: v and v * (1 + 1e-12)),
         (("ledger", 0, "failure"), lambda v: v * (1 + 1e-12)),
+        (("clipped_share",), lambda v: v + 1e-8),
         (("statements", 3, "share"), lambda v: v and v + 1e-8),
         (("statements", 0, "n"), lambda v: v + 1),
         (("episodes", "calibration"), lambda v: v + 1),
@@ -511,6 +515,7 @@ def test_limits_are_issued_rounded_outward(tmp_path):
         (("preset", "regression", "exact_batch"), 10**9),
         (("preset", "regression", "folds"), 10**6),
         (("preset", "fit", "epochs"), 10**9),
+        (("device",), "cpu; audited"),
     ],
     ids=str,
 )

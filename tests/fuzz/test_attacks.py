@@ -259,7 +259,7 @@ def test_a_lerobot_feature_of_an_odd_shape_is_one_line(shape, tmp_path):
     info = json.loads((folder / "meta" / "info.json").read_text())
     info["features"]["observation.state"]["shape"] = shape
     (folder / "meta" / "info.json").write_text(json.dumps(info))
-    refused(lambda: load_episodes(folder), "a record of each feature")
+    refused(lambda: load_episodes(folder), "is damaged")
     (folder / "meta" / "info.json").write_text(DEEP)
     refused(lambda: load_episodes(folder), "is damaged")
 
@@ -290,3 +290,98 @@ def test_a_format_of_many_letters_is_not_repeated_in_full(tmp_path):
 
     save_tensors(tmp_path / "x.safetensors", {"a": np.zeros(1)}, {"format": "x" * 10_000})
     refused(lambda: load_tensors(tmp_path / "x.safetensors", "wanted/1"), "expected the format")
+
+
+# --- what the second afternoon found -------------------------------------------------------------
+
+
+LAUGHS = "x0: &a0\n- 1\n- 1\n" + "".join(
+    f"x{i}: &a{i}\n- *a{i - 1}\n- *a{i - 1}\n" for i in range(1, 60)
+)
+
+
+@pytest.mark.parametrize("key", ["env", "algo", "env_kwargs", "frame_stack", "env_wrapper"])
+def test_aliases_of_aliases_in_a_zoo_folder_are_not_followed_without_end(key, tmp_path):
+    from tightrope.policies import find_run
+
+    (tmp_path / "model.zip").write_bytes(b"")
+    (tmp_path / "config.yml").write_text(f"{LAUGHS}{key}: *a59\n")
+    (tmp_path / "args.yml").write_text("env: Pendulum-v1\n")
+    refused(lambda: find_run(tmp_path), "aliases repeat more than")
+    (tmp_path / "config.yml").rename(tmp_path / "args.yml")
+    refused(lambda: find_run(tmp_path), "aliases repeat more than")
+
+
+META = '"__metadata__":{"tightrope":"{\\"format\\":\\"x/1\\"}"}'
+ONE = '"a":{"dtype":"F64","shape":[1],"data_offsets":[0,8]}'
+HEADERS = {  # and the bytes of data that follow
+    "a name twice, the last too short": (f"{{{META},{ONE.replace('8', '16')},{ONE}}}", 16),
+    "a shape twice": (f"{{{META},{ONE[:-1]},{ONE[19:30]}}}}}", 8),
+    "two headers": (f"{{{META},{META},{ONE}}}", 8),
+    "two names for the same bytes": (f"{{{META},{ONE},{ONE.replace('a', 'b', 1)}}}", 8),
+    "bytes beyond the end": (f"{{{META},{ONE.replace('8', '16').replace('[1]', '[2]')}}}", 8),
+    "fewer bytes than the shape": (f"{{{META},{ONE.replace('[1]', '[2]')}}}", 8),
+    "a shape that overflows": (f"{{{META},{ONE.replace('[1]', f'[{2**32},{2**32},0]')}}}", 8),
+    "a shape below zero": (f"{{{META},{ONE.replace('[1]', '[-1]')}}}", 8),
+    "an unknown type": (f"{{{META},{ONE.replace('F64', 'BF16')}}}", 8),
+    "lists without end": (DEEP, 0),
+    "a header of lists without end": (f'{{"__metadata__":{{"tightrope":"{DEEP}"}},{ONE}}}', 8),
+    "another kind of header": ('{"__metadata__":{"tightrope":"[]"}}', 0),
+    "no JSON": ("{", 0),
+}
+
+
+@pytest.mark.parametrize(("header", "data"), HEADERS.values(), ids=HEADERS)
+def test_headers_of_safetensors_that_lie_are_refused(header, data, tmp_path):
+    from tightrope.files import load_tensors
+
+    path = tmp_path / "lying.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header.encode() + bytes(data))
+    refused(lambda: load_tensors(path, "x/1"), "is damaged or no file of tightrope")
+    path.write_bytes((2**62).to_bytes(8, "little") + header.encode())
+    refused(lambda: load_tensors(path, "x/1"), "is damaged or no file of tightrope")
+
+
+def test_pipes_and_devices_are_neither_documents_nor_tables(tmp_path):
+    """Reading one would never end."""
+    from tightrope.certificates.folder import read_document
+    from tightrope.certificates.verify import verify
+    from tightrope.policies import find_record, find_run
+    from tightrope.reports.index import entries
+    from tightrope.rollouts.results_table import is_results, read_results
+
+    for number, make in enumerate((os.mkfifo, lambda path: path.symlink_to("/dev/zero"))):
+        place = tmp_path / str(number)
+        place.mkdir()
+        for name in ("certificate.json", "policy.json", "args.yml", "results.csv", "study.toml"):
+            make(place / name)
+        refused(lambda place=place: read_document(place), "found no file")
+        refused(lambda place=place: verify(place), "expected a certificate")
+        refused(lambda place=place: read_results(place / "results.csv"), "found nothing")
+        refused(lambda place=place: load_study(place / "study.toml"), "found no file")
+        assert not is_results(place / "results.csv")
+        assert find_run(place) is None
+        assert find_record(place) is None
+        (entry,) = entries(place)
+        assert "found no file" in entry.problem
+
+
+RESULTS = {
+    "a number without end": ("x.jsonl", '{"return": %s}' % ("9" * 400)),
+    "a number too long for Python": ("x.jsonl", '{"return": %s}' % ("9" * 5000)),
+    "infinity by its exponent": ("x.jsonl", '{"return": 1e400}'),
+    "lists without end": ("eval_info.json", '{"per_task": ' + DEEP),
+    "a cell without end": ("x.csv", 'return,a\n1,"' + "x\n" * 200_000),
+    "another shape of evaluation": (
+        "eval_info.json",
+        '{"per_task": [{"metrics": {"sum_rewards": 5}}]}',
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "text"), RESULTS.values(), ids=RESULTS)
+def test_tables_of_results_that_are_none_are_one_line(name, text, tmp_path):
+    from tightrope.rollouts.results_table import read_results
+
+    (tmp_path / name).write_text(text)
+    refused(lambda: read_results(tmp_path / name), "expected")

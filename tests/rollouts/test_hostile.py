@@ -53,6 +53,36 @@ def records(path):
     parquet(path, rows(4, reward=deep))
 
 
+def results_of_one_number(path):
+    parquet(path, {"return": pyarrow.array(np.zeros(ROWS * 4, np.int8))})
+
+
+def results_of_lists(path):
+    parquet(path, {"return": pyarrow.array([[1.0] * 9] * 9)})
+
+
+def results_of_long_texts(path):
+    note = pyarrow.array(["x" * (1 << 16)])
+    notes = pyarrow.DictionaryArray.from_arrays(np.zeros(1 << 16, np.int32), note)
+    parquet(path, {"return": pyarrow.array(np.arange(65536.0)), "note": notes})
+
+
+def evaluations_by_their_header(path):
+    head = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        head, {"descr": "<f8", "fortran_order": False, "shape": (3, 1 << 37)}
+    )
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in ("timesteps", "results", "ep_lengths"):
+            archive.writestr(f"{name}.npy", head.getvalue())
+
+
+def evaluations_of_zeros(path):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_BZIP2) as archive:
+        for name in ("timesteps", "results", "ep_lengths"):
+            archive.writestr(f"{name}.npy", bytes(1 << 28))
+
+
 def frames_of_nothing(path):
     from pyarrow import feather
 
@@ -107,6 +137,11 @@ HOSTILE = {
     sets_never_written: (".hdf5", "made to fill the memory"),
     sets_of_another_file: (".hdf5", "in another file"),
     names_without_end: (".csv", "one column of each name"),
+    results_of_one_number: (".parquet", "made to fill the memory"),
+    results_of_lists: (".parquet", "nested column"),
+    results_of_long_texts: (".parquet", "made to fill the memory"),
+    evaluations_by_their_header: (".npz", "expected plain arrays"),
+    evaluations_of_zeros: (".npz", "at most"),
 }
 
 READ = """
@@ -114,10 +149,11 @@ import resource, sys
 import pandas, pyarrow, pyarrow.parquet, pyarrow.feather, h5py
 from tightrope.errors import InputError
 from tightrope.rollouts import load_episodes
+from tightrope.rollouts.results_table import is_results, read_results
 for path in sys.argv[1:]:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     try:
-        load_episodes(path)
+        read_results(path) if is_results(path) else load_episodes(path)
         found = "read"
     except InputError as error:
         found = str(error)

@@ -13,7 +13,7 @@ from tightrope.audit.experiment import PAIR, TRUTH_EPISODES, Audit
 from tightrope.audit.generators import SYNTHETIC, TASKS
 from tightrope.audit.repetitions import CHECKS
 from tightrope.certificates.settings import settle
-from tightrope.errors import InputError
+from tightrope.errors import InputError, as_lines
 from tightrope.files import write_folder
 from tightrope.studies.engines import Engine
 from tightrope.studies.folder import Folder
@@ -95,7 +95,7 @@ class AuditRun:
         lines += [
             f"VIOLATED: {each.scheme}, {each.statement}" for each in self.violated.itertuples()
         ]
-        return "\n".join(line.rstrip() for line in "\n".join(lines).split("\n"))
+        return as_lines(line.rstrip() for line in "\n".join(lines).split("\n"))
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope.certificates.statements.band import half_widths
 from tightrope.certificates.text import percent
 
 if TYPE_CHECKING:
@@ -21,13 +22,14 @@ def predictions(
     step: NDArray[np.int64],
     returns: NDArray[np.float64],
     mean: NDArray[np.float64],
-    rms: float,
+    around: float | NDArray[np.float64],
+    name: str = "certified RMS error",
 ) -> Any:
-    """Returns and predictions along one episode, with the certified RMS error around them."""
+    """Returns and predictions along one episode, with what is certified around the latter."""
     ax.plot(step, returns, color=PALETTE["return"], label="return")
     ax.plot(step, mean, color=PALETTE["bound"], lw=0.8, label="prediction")
-    ax.fill_between(step, mean - rms, mean + rms, color=PALETTE["bound"], alpha=0.15, lw=0,
-                    label="certified RMS error")  # fmt: skip
+    ax.fill_between(step, mean - around, mean + around, color=PALETTE["bound"], alpha=0.15, lw=0,
+                    label=name)  # fmt: skip
     ax.set(xlabel="step of the episode", ylabel="discounted return", title="One episode")
     ax.legend(frameon=False)
     return ax
@@ -63,8 +65,14 @@ def draw_certificate(certificate: "Certificate", axes: Sequence[Any]) -> None:
         groups["test"] = c.evidence(episodes, everywhere=False)
     shown = list(groups.values())[-1]  # test episodes where there are any
     last = shown.pairs.episode == shown.pairs.episodes - 1
-    pairs = shown.pairs
-    predictions(left, pairs.step[last], pairs.returns[last], shown.at_pairs[last], c.rms_raw or 0.0)
+    step, returns = shown.pairs.step[last], shown.pairs.returns[last]
+    band = next((s for s in c.statements if s.kind == "band"), None)
+    if band is None:
+        predictions(left, step, returns, shown.at_pairs[last], c.rms_raw or 0.0)
+    else:
+        around = band.limit * half_widths(step, band.chosen, shown.time_limit)
+        name = f"band of {percent(band.share or 0)} of new episodes"
+        predictions(left, step, returns, shown.at_pairs[last], around, name)
     levels = [s for s in c.statements if s.kind == "tolerance"]
     limits = [(s.value_raw, f"{percent(s.share or 0)} of new episodes") for s in levels]
     scores(right, {name: each.rms for name, each in groups.items()}, limits)

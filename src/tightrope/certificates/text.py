@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from tightrope.certificates.assumptions import SOURCES
 from tightrope.certificates.evidence import every
 from tightrope.certificates.statements.base import INDEPENDENT_STEPS, Statement
-from tightrope.errors import printable
+from tightrope.errors import as_lines
 
 if TYPE_CHECKING:
     from tightrope.certificates.certificate import Record
@@ -79,7 +79,7 @@ def summary(record: "Record") -> str:
         lines.append("")
     lines += _table([row for row in rows_of(c) if row.shown])
     lines += [*filter(None, [footnote(c)]), context(c), origin(c)]
-    return "\n".join(lines)
+    return as_lines(lines)
 
 
 def details(record: "Record") -> str:
@@ -114,14 +114,14 @@ def details(record: "Record") -> str:
             f"  {entry.statement:<40} {entry.source:<12} x {entry.share:<8} = {entry.failure:.3g}"
         )
     lines += ["", "Assumptions", *(f"  - {each}" for each in c.assumptions)]
-    return "\n".join(lines)
+    return as_lines(lines)
 
 
 def title(record: "Record") -> str:
     """Who and what was certified."""
     what, where = subject_names(record)
     what, where = what or "the recorded policy", where or "an unnamed environment"
-    return printable(f"Risk certificate for {what} in {where}")
+    return f"Risk certificate for {what} in {where}"
 
 
 def subject_names(record: "Record") -> tuple[str, str]:
@@ -333,14 +333,12 @@ def made_from(record: "Record") -> list[tuple[str, str]]:
     normalised = _part(c, "policy").get("normalization")
     if normalised is not None:
         how = "not normalised" if normalised == "none" else f"normalised by {normalised}"
-        found.append(("observations", printable(how)))
+        found.append(("observations", how))
+    uses = {"pilot": n.pilot, "to fit": n.fit, "to calibrate": n.calibration, "test": n.test}
+    used = (f"{count:,} {use}" for use, count in uses.items() if count)
     return [
         *found,
-        (
-            "episodes",
-            f"{n.pilot:,} pilot, {n.fit:,} to fit, {n.calibration:,} to calibrate, {n.test:,} "
-            f"test; seed {c.settings.seed}",
-        ),
+        ("episodes", f"{', '.join(used)}; seed {c.settings.seed}"),
         (
             "steps",
             f"{c.steps:,} after thinning by {c.thin}; on the loss they carry as much information "
@@ -349,7 +347,7 @@ def made_from(record: "Record") -> list[tuple[str, str]]:
         (
             "returns",
             f"clipped to [{limits.low:.4g}, {limits.high:.4g}] in mean risks, from "
-            f"{SOURCES[limits.source]}; {c.clipped_share:.2%} lie outside",
+            f"{SOURCES[limits.source]}; {100 * (c.clipped_share or 0):.3g} % lie outside",
         ),
     ]
 
@@ -394,7 +392,7 @@ def _label(c: "Record", s: Statement) -> str:
     if s.kind == "failure":
         return re.sub(r"^probability that (an episode('s)? |the )?", "", s.quantity)
     label = s.quantity.removeprefix("probability that ")
-    return printable(f"{label}, {share}" if share else label)
+    return f"{label}, {share}" if share else label
 
 
 def _table(rows: list[Row]) -> list[str]:

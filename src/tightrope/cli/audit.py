@@ -55,7 +55,9 @@ def audit(
         progress=True,
     )
     if found.results is not None:
-        show(f"{found}\n\nWritten to {found.results}")
+        show(str(found), lines=True)
+        show("")
+        show(f"Written to {found.results}")
     for label, reason in found.failed:
         show(f"failed: {label}: {reason}")
     return 1 if found.failed or len(found.violated) else 0

@@ -87,7 +87,7 @@ def certify(
     if json:
         print(as_text(to_document(certificate)), end="")
     else:
-        show((all_details if details else summary)(certificate))
+        show((all_details if details else summary)(certificate), lines=True)
         show(f"Written to {out}. More: --details, report.html. Check: tightrope verify {out}")
     if certificate.settings.until is None:
         return 0

@@ -26,6 +26,9 @@ def check(certificate: Path, /, *, conditions: Conditions, json: bool = False) -
     if json:
         print(text.dumps(report.to_json(), indent=1, allow_nan=False))
     else:
-        show(re.sub("`([a-z_]+)`", lambda name: f"--{name[1].replace('_', '-')}", str(report)))
+        show(
+            re.sub("`([a-z_]+)`", lambda name: f"--{name[1].replace('_', '-')}", str(report)),
+            lines=True,
+        )
         show(f"No number was recomputed: tightrope verify {certificate} does that.")
     return 0 if report.passed else 1

@@ -61,7 +61,9 @@ def compare(
     if json:
         print(text.dumps(comparison.to_json(), indent=1, allow_nan=False))
     else:
-        show(f"{comparison}\n\nWritten to {out}")
+        show(str(comparison), lines=True)
+        show("")
+        show(f"Written to {out}")
     return 0
 
 

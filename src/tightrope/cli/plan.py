@@ -51,7 +51,7 @@ def plan(
         raise InputError(
             f"expected a certificate or recorded episodes, found the policy {source!r}"
         )
-    show(summary(found, sorted(numbers)))
+    show(summary(found, sorted(numbers)), lines=True)
     if limit is None:
         return 0
     count, words = target_summary(found, limit)

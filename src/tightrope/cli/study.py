@@ -46,7 +46,7 @@ def study(
         raise InputError(f"expected a study in {str(out)!r}, found none: run it without `status`")
     processes = None if workers == "auto" else workers
     if dry_run or status:
-        show(describe(spec, out, slots=processes or os.cpu_count() or 1))
+        show(describe(spec, out, slots=processes or os.cpu_count() or 1), lines=True)
         return 0
     ended = run_study(
         spec, out, engine=engine, workers=processes, address=address or None, progress=True

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any
 
-from tightrope.errors import printable
+from tightrope.errors import as_lines, printable
 
 __all__ = ["command_help", "say", "show", "verbs_help"]
 
@@ -19,9 +19,9 @@ First: tightrope certify --demo        Then: tightrope COMMAND --help, --help-al
 With any command: --quiet (nothing on standard output but JSON, no bar). tightrope --version"""
 
 
-def show(text: str) -> None:
-    """Print an answer; control characters of names in it are escaped."""
-    print(printable(text, lines=True))
+def show(text: str, *, lines: bool = False) -> None:
+    """Print a line, or the lines of a text; control characters of names are escaped."""
+    print(as_lines(text.split("\n")) if lines else printable(text))
 
 
 def say(message: str) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from tightrope.certificates.ledger import LedgerEntry
 from tightrope.certificates.text import percent, rounded
 from tightrope.comparison.questions import CONTRADICTION, UNDECIDED, Interval
-from tightrope.errors import InputError
+from tightrope.errors import InputError, as_lines
 
 __all__ = ["Comparison", "bounds_text", "confidence_sentence", "summary", "title", "verdict_text"]
 
@@ -118,7 +118,7 @@ def summary(comparison: Comparison) -> str:
         collected + ("" if c.seed is None else f"; seed {c.seed}"),
     ]
     lines += ["", "Assumptions", *(f"{_INDENT}- {each}" for each in c.assumptions)]
-    return "\n".join(lines)
+    return as_lines(lines)
 
 
 def title(comparison: Comparison) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from tightrope.certificates.options import Off, Unit
-from tightrope.errors import InputError
+from tightrope.errors import InputError, as_lines
 from tightrope.records import checked
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class CheckReport:
         return {"passed": self.passed, "recomputed": False, "conditions": conditions}
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self.conditions))
+        return as_lines(map(str, self.conditions))
 
 
 def check(source: "Record | str | Path", conditions: Conditions) -> CheckReport:

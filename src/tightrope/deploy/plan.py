@@ -19,7 +19,7 @@ from tightrope.certificates.statements.base import Family, Limit, Statement, Val
 from tightrope.certificates.statements.pac_bayes import Measured, Portion, bound_chain, final_bound
 from tightrope.certificates.statements.tolerance import LEVELS
 from tightrope.certificates.text import limit_text, percent, rounded, title
-from tightrope.errors import InputError
+from tightrope.errors import InputError, as_lines
 
 __all__ = ["Terms", "episodes_for", "forecast", "summary", "target_summary", "terms"]
 
@@ -105,7 +105,7 @@ def summary(certificate: Certificate, numbers: Iterable[int]) -> str:
         except InputError:
             lines.append(f"{number:,} episodes are too few, with {c.episodes.fit} to fit.")
     lines += ["", *_table(columns), "", *_made_of(c)]
-    return "\n".join(lines)
+    return as_lines(lines)
 
 
 def target_summary(certificate: Certificate, rms: float) -> tuple[int | None, str]:

@@ -134,7 +134,7 @@ def _ratio(s: Statement) -> float | None:
 def _breaks(c: Certificate, s: Statement) -> str:
     if s.assumes == INDEPENDENT_STEPS:
         return (
-            f"Steps of one episode that depend on each other: {s.n:,} are counted as independent; "
+            f"Steps of one episode depend on each other: {s.n:,} are counted as independent; "
             f"on the loss they carry as much information as {c.effective_n:,.0f} would."
         )
     if s.kind == "mean-risk":

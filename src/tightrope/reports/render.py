@@ -8,7 +8,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from tightrope.errors import printable
+from tightrope.errors import as_lines
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -52,7 +52,7 @@ def _printable(value: Any) -> Any:
     """Whatever a page shows, control characters in a stranger's names escaped."""
     if type(value) is not str:  # a number, or markup of our own
         return value
-    return "\n".join(map(printable, value.split("\n")))
+    return as_lines(value.split("\n"))
 
 
 def _asset(name: str) -> str:

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from tightrope.errors import InputError
+from tightrope.errors import InputError, as_lines
 from tightrope.imports import needed
 from tightrope.studies.board import Board, duration, live_board, size
 from tightrope.studies.engines import Engine, LocalEngine
@@ -138,7 +138,7 @@ def describe(spec: Path | Study, out: Path, *, slots: int) -> str:
         f"about {left} left on {slots} {cores}, if they are like ours (benchmarks/scale.md)"
     )
     lines += [f"failed: {name_of(graph.jobs, key)}: {why}" for key, why in failed.items()]
-    return "\n".join(lines)
+    return as_lines(lines)
 
 
 def _read(spec: Path | Study) -> tuple[Study, Path]:
