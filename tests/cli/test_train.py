@@ -58,7 +58,7 @@ def test_every_setting_is_an_option_with_its_default_and_of_no_other_agent(agent
     for name, default in own.items():
         text = " ".join(map(str, default)) if isinstance(default, tuple) else str(default)
         default = "" if isinstance(default, bool) else rf" \[{re.escape(text)}\]"
-        assert re.search(rf"--(no-)?{flag(name)}[^\[\]]+[\w;)]{default}", shown), name
+        assert re.search(rf"--(no-)?{flag(name)}[^\[\]]+\S{default}", shown), name
     every = {field.name for each in AGENTS.values() for field in dataclasses.fields(each)}
     assert not [name for name in every - set(own) if f"--{flag(name)} " in shown]
 
@@ -76,7 +76,7 @@ def test_what_help_shows_is_what_the_library_does(agent, capsys, monkeypatch):
         seen.append((specify(agent, env, **options), threads, checkpoint_every))
         return {"final": out}
 
-    monkeypatch.setattr("tightrope.agents.training.train", spy)
+    monkeypatch.setattr("tightrope.agents.train", spy)
     assert run(capsys, "train", agent, "--env", "Pendulum-v1", "--out", "run")[0] == 0
     monkeypatch.undo()
     kinds = inspect.signature(train).parameters
