@@ -207,7 +207,7 @@ def _make_study(folder):
 
 
 def _read_study(path):
-    from tightrope.studies.spec import load_study
+    from tightrope.studies.config import load_study
 
     load_study(path)
 
@@ -221,11 +221,9 @@ def _make_study_table(folder):
 
 
 def _read_study_table(path):
-    from tightrope.errors import InputError
-    from tightrope.studies.findings import _kept_table
+    from tightrope.studies.certificate_records import read_table
 
-    if _kept_table(path) is None:
-        raise InputError("no table")
+    read_table(path)
 
 
 # --- logs of others --------------------------------------------------------------------------

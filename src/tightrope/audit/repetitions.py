@@ -12,7 +12,7 @@ import numpy as np
 
 from tightrope.audit.experiment import PAIR, TRUTH_EPISODES, Audit
 from tightrope.audit.generators import SYNTHETIC, TASKS, SyntheticTask
-from tightrope.studies.graph import child
+from tightrope.studies.job_plan import child
 
 if TYPE_CHECKING:
     from tightrope.certificates import Certificate, Settings
@@ -166,7 +166,7 @@ def _compared(tasks: Sequence[SyntheticTask], audit: Audit) -> Callable[[int], I
     shared = {"gamma": 1.0, "delta": audit.delta, "delta_prime": audit.delta_prime}
     options = {**shared, "return_range": _return_range(tasks), "candidates": audit.candidates}
     truth = [_new(task, audit, f"truth {side}") for task, side in zip(tasks, "AB", strict=True)]
-    true = compare(*truth, **options)
+    true: Any = compare(*truth, **options)
 
     def looked_at(seed: int) -> Any:
         one, other = (
@@ -174,7 +174,7 @@ def _compared(tasks: Sequence[SyntheticTask], audit: Audit) -> Callable[[int], I
             for task, side in zip(tasks, "AB", strict=True)
         )
         for count in range(min(_LOOK, most), most + 1, _LOOK):
-            found = compare(one.span(0, count), other.span(0, count), **options)
+            found: Any = compare(one.span(0, count), other.span(0, count), **options)
             if found.interval("return").is_decided:
                 break
         return found

@@ -34,8 +34,8 @@ class CertificateRecord:
     """Number of the certificate among those with the same options."""
     scheme: str
     """How episodes were divided, and the bound that follows from it."""
-    preset: Literal["paper", "tight"]
-    """Recipe of the fit."""
+    preset: Literal["paper", "tight", "paper-without-layer-norm", "tight-without-layer-norm"]
+    """Recipe of the fit, and whether the predictor does without layer norm."""
     unit: Literal["step", "episode"]
     """What counts as independent."""
     sampling: Literal["local", "weights"]
