@@ -46,7 +46,7 @@ def test_recordings_and_policies_are_known_by_their_names(tmp_path, monkeypatch)
     monkeypatch.chdir(tmp_path)
     for source in (
         *("episodes.safetensors", "log.npz", "log.hdf5", "log.h5", "deep/er/log.npz"),
-        *("log.csv", "log.tsv", "log.parquet", "log.feather"),
+        *("log.csv", "log.tsv", "log.parquet"),
         *("mujoco/hopper/expert-v0", "pendulum-v0", "D4RL/kitchen/mixed-v2", "a_b/c-d-v10"),
         Path("episodes.safetensors"),
     ):

@@ -37,7 +37,7 @@ def certify(
 
     Args:
         source: A policy (as for collect; rolled out here), recorded episodes (.safetensors, .npz,
-            .hdf5, .csv, .tsv, .parquet, .feather, a LeRobot folder, a Minari id or folder), a table
+            .hdf5, .csv, .tsv, .parquet, a LeRobot folder, a Minari id or folder), a table
             with one row per episode, or counts such as 74/80.
         env: Environment to roll a policy out in; by default the one that it was trained in, if
             train wrote it.
