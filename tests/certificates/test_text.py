@@ -20,14 +20,13 @@ from tightrope.certificates.text import (
     limit_text,
     outcome_sentence,
     percent,
-    printable,
     rounded,
     rows_of,
     sentence,
     summary,
     title,
 )
-from tightrope.errors import InputError
+from tightrope.errors import InputError, printable
 
 OPTIONS = {
     "test_episodes": 3, "thin": 1, "gamma": 0.5, "mc_passes": 2, "fail_below": 0.5,

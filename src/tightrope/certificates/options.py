@@ -43,11 +43,11 @@ class Options:
     """Options of one certificate, checked.
 
     Attributes:
-        scheme: auto, holdout, nonrec-noninf, nonrec-inf, rec-T (such as rec-6), or the relative
+        scheme: auto, holdout, nonrec-noninf, nonrec-inf or rec-T; such as rec-6, or the relative
             sizes of a recursion's portions, such as 10,20,70.
-        paper: The paper's certificate: scheme rec-6, preset paper, unit step, 100 validation and
+        paper: The paper's certificate; scheme rec-6, preset paper, unit step, 100 validation and
             100 test episodes.
-        unit: What counts as independent in `bound`: whole episodes, or thinned steps (the paper's
+        unit: What counts as independent in `bound`; whole episodes, or thinned steps (the paper's
             assumption); auto: episodes, and in PAC-Bayes schemes steps.
         preset: The paper's recipe for prior and fit, or ours.
         clock: Whether elapsed time is an input of the predictor; auto: in preset tight, where the
@@ -71,7 +71,7 @@ class Options:
         return_floor: An undiscounted return that no episode can fall below: its expectation then
             gets a bound.
         discounted_floor: The same for the discounted return.
-        fail_below: Also bound the probability that an episode returns less than this, undiscounted.
+        fail_below: Also bound the probability of an undiscounted return below this.
         termination: What it means that an episode terminates: failure, success (it reaches its
             goal), or neither. A recorded success has precedence.
         delta: Failure probability over the data.
