@@ -183,7 +183,7 @@ class Study:
         if (out / "results").exists():
             import pandas as pd
 
-            assert len(pd.read_parquet(out / "results" / "table.parquet")) == 2
+            assert len(pd.read_csv(out / "results" / "table.csv")) == 2
             assert len(pd.read_csv(out / "results" / "table.csv")) == 2
             assert (out / "results" / "figures").is_dir()
             count += 1

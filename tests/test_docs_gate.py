@@ -28,7 +28,7 @@ def test_it_certifies_verifies_and_asks_in_this_order(steps):
     calls = [parse([word for word in words if word != "--quiet"]) for words in given]
     assert [function.__name__ for function, _ in calls] == ["certify", "verify", "check"]
     certified, verified, checked = (given for _, given in calls)
-    assert certified.kwargs["out"] == verified.args[0] == checked.args[0]
+    assert str(certified.kwargs["out"]) == str(verified.args[0]) == checked.args[0]
     assert checked.kwargs["min_confidence"] == 0.95
 
 

@@ -1,9 +1,16 @@
-"""A number that several pages take from one measurement is the same on all of them."""
+"""A number that several pages take from one measurement or function is the same on all of them."""
 
 import re
 
 import pytest
 from documents import ROOT, blocks
+
+from tightrope.bounds import (
+    clopper_pearson_upper,
+    episodes_needed,
+    joint_tolerance,
+    rate_test,
+)
 
 PAGES = [
     *(ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))),
@@ -33,6 +40,23 @@ NUMBERS = {
         "docs/agents.md": r"REDQ, in bfloat16 \| (\d+) ms",
         "benchmarks/README.md": r"two of them\), .*?the default here \| [\d.]+ \| [\d.]+ \| (\d+)",
     },
+    "minutes of mini.toml": {
+        "results/mini/README.md": r"(\d+) minutes on two cores",
+        "benchmarks/scale.md": r"(\d+) minutes on two shared cores",
+    },
+    "certificates of mini.toml": {
+        "results/mini/README.md": r"(\d+) certificates of 24 policies",
+        "docs/results.md": r"two environments: (\d+) certificates",
+        "benchmarks/scale.md": r"roll-outs and (\d+) certificates",
+    },
+    "squared error that the paper's recipe certifies in mini.toml": {
+        "README.md": r"certified mean squared error was (0\.\d+)",
+        "results/mini/README.md": r"\| rec-6 \| (0\.\d+) /",
+    },
+    "squared error that the default certifies in mini.toml": {
+        "README.md": r"recipe and (0\.\d+) with the default",
+        "results/mini/README.md": r"\| auto \| \| (0\.\d+) /",
+    },
     "violations on correlated steps": {
         "docs/pitfalls.md": r"at least (\d+ of \d+) repetitions",
         "results/audit/README.md": r"(\d+ of \d+) repetitions, and in \d+ at the most",
@@ -44,6 +68,44 @@ NUMBERS = {
     },
 }
 
+_ALL = 0.035  # delta and delta' together
+# Where a page states what a function gives, how, and the function.
+COMPUTED = [
+    (
+        "docs/theory.md",
+        r"90 % are covered from n = (\d+) on",
+        lambda: [episodes_needed(0.9, delta=_ALL / 10)],
+    ),
+    (
+        "docs/episodes.md",
+        r"\(δ = 0\.025, alone\) \| (\d+) episodes",
+        lambda: [episodes_needed(0.95, delta=0.025)],
+    ),
+    (
+        "docs/theory.md",
+        r"0\.0175 the ranks are (\d+), (\d+) and (\d+)",
+        lambda: [
+            each.rank
+            for each in joint_tolerance((0.8, 0.9, 0.95), n=150, delta=_ALL / 2, top=0.6)[:3]
+        ],
+    ),
+    (
+        "benchmarks/tightness.md",
+        r"none of 150 is certified at ([\d.]+) %",
+        lambda: [f"{100 * clopper_pearson_upper(0, n=150, delta=_ALL * 3 / 20):.1f}"],
+    ),
+    (
+        "docs/compare.md",
+        r"74/80 against 91/120 Boschloo's p-value is (\d\.\d+)",
+        lambda: [f"{rate_test(74, 80, 91, 120):.4f}"],
+    ),
+    (
+        "docs/trust.md",
+        r"With N = 30 one in ten is found with probability (\d+) %",
+        lambda: [f"{100 * (1 - 0.9**30):.0f}"],
+    ),
+]
+
 
 def words(path):
     return " ".join((ROOT / path).read_text("utf-8").replace("\n#", "\n").split())
@@ -54,6 +116,13 @@ def test_a_number_is_the_same_on_every_page(what):
     found = {page: re.findall(pattern, words(page)) for page, pattern in NUMBERS[what].items()}
     assert all(found.values()), found
     assert len({number for numbers in found.values() for number in numbers}) == 1, found
+
+
+@pytest.mark.parametrize(("page", "pattern", "computed"), COMPUTED)
+def test_a_number_is_what_its_function_gives(page, pattern, computed):
+    stated = re.search(pattern, words(page))
+    assert stated, pattern
+    assert list(stated.groups()) == [str(number) for number in computed()]
 
 
 def test_one_command_has_one_output_on_all_pages():

@@ -107,7 +107,7 @@ def test_an_interrupted_audit_goes_on_ends_as_an_undisturbed_one_and_grows(undis
     def interrupted(folder):
         return Inline(folder, stop_after=1)
 
-    with pytest.raises(InputError, match="goes on where it stopped"):
+    with pytest.raises(InputError, match="the same command resumes"):
         audited("independent", tmp_path, engine=interrupted)
     assert len(list((tmp_path / "jobs").glob("repeat-*"))) == 1
     resumed = audited("independent", tmp_path)
@@ -119,7 +119,7 @@ def test_an_interrupted_audit_goes_on_ends_as_an_undisturbed_one_and_grows(undis
     class Counting(Inline):
         def submit(self, job):
             started.append((job.spec["first"], job.spec["last"]))
-            super().submit(job)
+            return super().submit(job)
 
     more = audited("independent", tmp_path, engine=Counting, repetitions=13)
     assert started == [(10, 13)]

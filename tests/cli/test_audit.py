@@ -7,8 +7,8 @@ import pytest
 from command import run
 from inline import Inline
 
-from tightrope.audit import auditing
 from tightrope.certificates import certify
+from tightrope.studies import runner
 
 FEW = (
     *("--episodes", 12, "--truth-episodes", 200),
@@ -24,7 +24,7 @@ def place(tmp_path, monkeypatch):
 
 @pytest.fixture
 def inline(place, monkeypatch):
-    monkeypatch.setattr(auditing, "engine_of", lambda engine, folder, *_: Inline(folder.jobs))
+    monkeypatch.setattr(runner, "LocalPool", lambda folder, workers: Inline(folder))
 
 
 def test_an_audit_prints_a_verdict_for_every_row_and_writes_tables(place, capsys):

@@ -2,21 +2,21 @@
 
 import json
 
-import pytest
 from command import run
 
 
 def test_a_line_for_each_condition_and_exit_code_0_or_1(certificate, capfd):
-    code, out, said = run(capfd, "check", certificate, "--max-rms", 1e9, "--min-confidence", 0.5)
+    step = ("--max-rms", 1e9, "--unit", "step", "--allow-clipped", 1)
+    code, out, said = run(capfd, "check", certificate, *step, "--min-confidence", 0.5)
     assert (code, said) == (0, [])
     rms, confidence, last = out.splitlines()
-    assert rms.startswith("holds  --max-rms 1e+09: RMS error of the predicted return")
+    assert rms.startswith("holds  --max-rms 1e+09: The RMS error of predicted returns")
     assert "assumes independent steps" in rms
     assert confidence.startswith("holds  --min-confidence 0.5: statement 0 holds with confidence")
-    assert last == "no number was recomputed: tightrope verify certificate does that"
+    assert last == "No number was recomputed: tightrope verify certificate does that."
     code, out, said = run(capfd, "check", certificate, "--max-rms", 0, "--max-failure", 1)
     assert (code, said) == (1, [])
-    assert [line.split()[0] for line in out.splitlines()] == ["FAILS", "holds", "no"]
+    assert [line.split()[0] for line in out.splitlines()] == ["FAILS", "holds", "No"]
 
 
 def test_json_has_the_same_for_machines_and_quiet_leaves_it(certificate, capfd):
@@ -24,34 +24,23 @@ def test_json_has_the_same_for_machines_and_quiet_leaves_it(certificate, capfd):
     code, out, said = run(capfd, *asked, "--json")
     assert (code, said) == (1, [])
     found = json.loads(out)
-    assert (found["holds"], found["recomputed"]) == (False, False)
-    names = [(each["condition"], each["holds"]) for each in found["conditions"]]
+    assert (found["passed"], found["recomputed"]) == (False, False)
+    names = [(each["name"], each["passed"]) for each in found["conditions"]]
     assert names == [("max_rms", False), ("max_failure", True)]
     assert run(capfd, *asked, "--json", "--quiet") == (1, out, [])
     assert run(capfd, *asked, "--quiet") == (1, "", [])
 
 
-@pytest.mark.parametrize(
-    ("words", "answer"),
-    [
-        ("", "expected a condition among --max-rms, --min-return"),
-        ("--min-mean-return 3000", "found none: issue it with `return_floor`"),
-        ("--max-rms 5 --share 0.9", "for --max-rms, found none: issue it with `scheme` auto"),
-        ("--max-failure 2", "--max-failure must be in [0, 1], found 2"),
-        ("--share 0.5", "expected --max-rms or --min-return with --share, found none"),
-    ],
-)
-def test_what_cannot_be_asked_is_one_line_and_exit_code_2(words, answer, certificate, capfd):
-    code, out, said = run(capfd, "check", certificate, *words.split())
-    assert (code, out) == (2, "")
-    (line,) = said
-    assert answer in line
-
-
-def test_where_there_is_no_certificate_is_exit_code_2(tmp_path, capfd):
-    code, out, (line,) = run(capfd, "check", tmp_path, "--max-rms", 1)
-    assert (code, out) == (2, "")
-    assert "expected a certificate at" in line
+def test_what_cannot_be_asked_is_one_line_and_exit_code_2(certificate, tmp_path, capfd):
+    for source, words, answer in (
+        (certificate, "", "expected a condition among --max-rms, --min-return"),
+        (certificate, "--max-failure 2", "--max-failure must be at most 1"),
+        (certificate, "--share 0.5", "expected --max-rms or --min-return with --share, found none"),
+        (tmp_path, "--max-rms 1", "expected a certificate at"),
+    ):
+        code, out, said = run(capfd, "check", source, *words.split())
+        assert (code, out, len(said)) == (2, "", 1), said
+        assert answer in said[0]
 
 
 # --- verify for machines, and --quiet for every verb ----------------------------------------------
@@ -59,7 +48,8 @@ def test_where_there_is_no_certificate_is_exit_code_2(tmp_path, capfd):
 
 def test_verify_as_json(certificate, capfd):
     code, out, said = run(capfd, "verify", certificate, "--json")
-    assert (code, json.loads(out), said) == (0, {"verified": True, "problems": []}, [])
+    assert (code, said) == (0, [])
+    assert json.loads(out)["verified"] is True
     (certificate / "predictor.safetensors").unlink()
     code, out, said = run(capfd, "verify", certificate, "--json")
     found = json.loads(out)

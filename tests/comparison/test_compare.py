@@ -155,7 +155,7 @@ def test_the_same_episodes_on_both_sides_are_never_decided():
     comparison = compare(episodes, episodes)
     assert [each.question.effect for each in comparison.intervals] == [0.0] * 3
     assert not comparison.decided
-    assert str(comparison).count("not decided with 50 episodes") == 3
+    assert str(comparison).count("not decided with ") == 3
 
 
 def test_pairing_by_seed_sees_what_unpaired_episodes_hide():
@@ -330,7 +330,7 @@ REFUSED = {
         {"subject": {"environment": {"id": "Ant-v4"}}},
         "one environment, found Hopper-v4 in A and Ant-v4 in B",
     ),
-    "observations": ({}, {"features": 3}, "of one size, found 2 features in A and 3 in B"),
+    "observations": ({}, {"features": 3}, "of one size in numbers, found 2 in A and 3 in B"),
     "a partial collection": (
         {},
         {"subject": {"partial": "3 of 9"}},
@@ -411,11 +411,9 @@ class GoalOnly(Rewarding):
 
 
 def test_the_event_does_not_change_on_the_way():
-    """All of a first batch record success, a later episode does not: no other event is taken."""
+    """All of a first batch record success, one of the second does not: no other event is taken."""
     with pytest.raises(InputError, match="`success` in every episode or in none"):
-        compare(
-            *(high, low, GoalOnly), rollout=Rollout(workers=1), batch=2, max_episodes=200, seed=1
-        )
+        compare(*(high, low, GoalOnly), rollout=Rollout(workers=1), batch=2, max_episodes=4, seed=0)
 
 
 def test_policies_trained_in_two_environments_are_refused(trained, tmp_path):
@@ -476,7 +474,7 @@ def test_certificates_of_other_discounts_or_steps_are_refused(certificates):
     ):
         with pytest.raises(InputError, match=words):
             compare(plain, certificates(name, 0.3, 1, **options))
-    with pytest.raises(InputError, match=r"the `gamma` of the certificates, 0\.99, found 1"):
+    with pytest.raises(InputError, match=r"the `gamma` of the certificates .*0\.99, found 1"):
         compare(plain, plain, gamma=1.0)
 
 
@@ -490,13 +488,9 @@ def equal_policies(rng, episodes):
 
 @pytest.mark.parametrize(
     ("repetitions", "looks", "order"),
-    [
-        (30, (20, 60), "recorded"),
-        (30, (60,), "random"),
-        pytest.param(300, (50, 100, 200), "recorded", marks=pytest.mark.validity),
-        pytest.param(300, (100,), "random", marks=pytest.mark.validity),
-    ],
+    [(200, (50, 100, 200), "recorded"), (200, (100,), "random")],
 )
+@pytest.mark.validity
 def test_two_equal_policies_are_told_apart_as_rarely_as_promised(repetitions, looks, order):
     """Jointly over questions and looks, at a delta that would be noticed; sorted rows at random."""
     rng = np.random.default_rng(12)
@@ -517,7 +511,7 @@ def test_two_equal_policies_are_told_apart_as_rarely_as_promised(repetitions, lo
 def test_intervals_only_get_narrower_and_a_drifting_log_is_a_contradiction():
     ledger = comparison_ledger(["return"], delta=0.05, delta_prime=0.05)
     early, late = (
-        Question("return", "", "", "", 0.0, 0.0, np.repeat([1.0, -1.0], counts))
+        Question("return", "", "", "", (np.ones(1),) * 2, np.repeat([1.0, -1.0], counts))
         for counts in ((60, 0), (60, 3000))
     )
     before = intersect(early, ledger)

@@ -10,10 +10,12 @@ from recordings import recording, short
 from tightrope.bounds import betting_upper
 from tightrope.certificates.breakdown import PARTS
 from tightrope.certificates.certify import certify
+from tightrope.deploy import Conditions
 from tightrope.deploy.plan import _Forecast, episodes_for, forecast, terms
 from tightrope.errors import InputError
 from tightrope.posteriors import PRESETS
 from tightrope.rollouts import save
+from tightrope.rollouts.results_table import ResultsTable
 
 FIXED, POSTERIOR = ["auto", "holdout"], ["nonrec-inf", "nonrec-noninf", "rec-2"]
 
@@ -93,17 +95,30 @@ def test_the_terms_of_a_bound_add_up_to_it(issued, key):
 
 @pytest.mark.parametrize("key", [("auto", "step"), ("rec-2", "step")], ids=" ".join)
 def test_the_episodes_for_a_target_are_the_fewest_that_reach_it(issued, key):
-    certificate = issued[key]
-    target = 0.9 * certificate.rms_raw
-    count = episodes_for(certificate, target)
+    certificate, unit = issued[key], key[1]
+    named = f"mean over {unit}s"
+    target = 0.9 * certificate.statement(named).rms_raw
+    asked = {"unit": unit, "allow_clipped": 1.0}
+    count = episodes_for(certificate, Conditions(max_rms=target, **asked))
     assert 40 < count < 4000
 
     def rms(episodes):
-        named = f"mean over {certificate.unit}s"
         return next(s.rms_raw for s in forecast(certificate, episodes) if s.name == named)
 
     assert rms(count) <= target < rms(count - 2 - count // 50)
-    assert episodes_for(certificate, 1e-3) is None
+    assert episodes_for(certificate, Conditions(max_rms=1e-3, **asked)) is None
+
+
+def test_a_table_is_forecast_task_by_task():
+    rng = np.random.default_rng(0)
+    tasks = (("task a", 40), ("task b", 80))
+    table = ResultsTable("t.csv", rng.normal(size=120), rng.random(120) < 0.9,
+                         np.full(120, -1), tasks)  # fmt: skip
+    made = certify(table, seed=0)
+    for one, other in zip(forecast(made, 120), made.statements, strict=True):
+        assert (one.name, one.n) == (other.name, other.n)
+        assert one.value == pytest.approx(other.value, rel=0.02)
+    assert [s.n for s in forecast(made, 1200) if s.kind == "failure"] == [400, 800]
 
 
 def test_wrong_numbers_of_episodes_are_refused(issued):
@@ -119,28 +134,29 @@ def test_wrong_numbers_of_episodes_are_refused(issued):
 def test_the_command_forecasts_from_a_certificate(issued, capsys, tmp_path):
     issued["auto", "episode"].save(tmp_path / "certificate")
     code, out, said = run(
-        capsys, "plan", tmp_path / "certificate", "--numbers", 100, 1000, "--target", "rms<=9"
+        *(capsys, "plan", tmp_path / "certificate", "--numbers", 100, 1000),
+        *("--max-rms", 9, "--unit", "episode", "--allow-clipped", 1),
     )
     assert (code, said) == (0, [])
     assert "A forecast, not a promise" in out
     assert "Largest: " in out
-    assert "rms<=9 (mean over episodes, clipped to [" in out
+    assert "episodes to fit and to calibrate would meet these conditions" in out
     for name in dict.fromkeys(s.name for s in issued["auto", "episode"].statements):
         assert f"\n{name}" in out
 
 
 def test_a_target_that_no_number_reaches_is_a_no_with_the_reason(issued, capsys, tmp_path):
     issued["auto", "episode"].save(tmp_path / "certificate")
-    code, out, _ = run(capsys, "plan", tmp_path / "certificate", "--target", "rms<=0.01")
+    code, out, _ = run(capsys, "plan", tmp_path / "certificate", "--max-rms", 0.01)
     assert code == 1
-    assert "not even with 10,000 episodes; they would certify" in out
+    assert "Not even 10,000 episodes would meet these conditions:\n  FAILS  --max-rms" in out
 
 
 def test_the_command_certifies_a_recording_first_and_writes_nothing(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(PRESETS, "tight", short())
     save(recording(24, seed=1), tmp_path / "log.safetensors")
-    code, out, said = run(capsys, "plan", "log.safetensors", "--numbers", 50, "--seed", 0)
+    code, out, said = run(capsys, "plan", "log.safetensors", "--numbers", 50)
     assert (code, said) == (0, [])
     assert "now (24)" in out
     assert [path.name for path in tmp_path.iterdir()] == ["log.safetensors"]
@@ -149,9 +165,8 @@ def test_the_command_certifies_a_recording_first_and_writes_nothing(capsys, tmp_
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--target", "rms>=3"], "expected a target such as 'rms<=20' for --target"),
+        (["--share", "0.5"], "expected --max-rms or --min-return with --share"),
         (["--numbers", "0"], "--numbers must be at least 1 each, found [0]"),
-        (["--delta", "0.1"], "expected no options of certify for a certificate"),
     ],
 )
 def test_wrong_options_are_one_line(issued, capsys, tmp_path, arguments, message):

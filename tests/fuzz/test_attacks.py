@@ -18,7 +18,7 @@ from tightrope.errors import InputError
 from tightrope.policies import check_fit, load_policy
 from tightrope.policies.vecnormalize import read_statistics
 from tightrope.rollouts import load_episodes
-from tightrope.studies.spec import load_study
+from tightrope.studies.config import load_study
 
 STEPS = 10
 HUGE = 10**12

@@ -1,7 +1,8 @@
-"""An engine for tests that runs its jobs in this process."""
+"""An executor for tests that runs its jobs in this process."""
 
-from tightrope.studies.engines import Outcome
-from tightrope.studies.worker import attempt
+from concurrent.futures import Future
+
+from tightrope.studies.jobs import run_job
 
 
 class Inline:
@@ -10,17 +11,20 @@ class Inline:
     slots = 1
 
     def __init__(self, folder, stop_after=None):
-        self.folder, self.left, self.ended = folder, stop_after, []
+        self.folder, self.left = folder, stop_after
 
     def submit(self, job):
         if self.left == 0:
             raise KeyboardInterrupt
         self.left = None if self.left is None else self.left - 1
-        self.ended.append(Outcome(job, attempt(job, self.folder)))
-
-    def wait(self, seconds):
-        ended, self.ended = self.ended, []
+        ended = Future()
+        try:
+            run_job(job, self.folder)
+        except Exception as error:
+            ended.set_exception(error)
+        else:
+            ended.set_result(None)
         return ended
 
-    def close(self):
+    def shutdown(self):
         pass

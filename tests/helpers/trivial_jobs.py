@@ -5,17 +5,15 @@ import signal
 import time
 from pathlib import Path
 
-from recordings import short_fits
-
 from tightrope.errors import InputError
-from tightrope.studies import work
+from tightrope.studies import tasks
 from tightrope.studies.jobs import Job
-from tightrope.studies.work import collect_job, train_job
+from tightrope.studies.tasks import collect_rollouts, train
 
-__all__ = ["certify_job", "collect_job", "job", "train_job"]
+__all__ = ["certify", "collect_rollouts", "job", "train"]
 
 
-def job(name, value=1, needs=(), seconds=1.0, function="add", **spec):
+def job(name, value=1, needs=(), function="add", **spec):
     """A job that adds `value` to the numbers of the jobs that it needs."""
     return Job(
         name.rpartition(" ")[0] or "add",
@@ -23,8 +21,7 @@ def job(name, value=1, needs=(), seconds=1.0, function="add", **spec):
         {"name": name, "value": value, **spec},
         tuple(each.id for each in needs),
         label=name,
-        seconds=seconds,
-        resumes=function == "resume",
+        resumable=function == "resume",
     )
 
 
@@ -67,22 +64,32 @@ def resume(spec, needs, out):
 
 def hold(spec, needs, out):
     """Says that it runs, then waits for the file `spec["go"]`."""
-    Path(spec["mark"]).touch()
+    Path(spec["mark"]).write_text(str(os.getpid()))
     while not Path(spec["go"]).exists():
         time.sleep(0.05)
     add(spec, needs, out)
 
 
-def threads(spec, needs, out):
+def add_one_thread(spec, needs, out):
     import torch
 
-    (out / "threads").write_text(f"{torch.get_num_threads()} {os.environ['OMP_NUM_THREADS']}")
+    if (torch.get_num_threads(), os.environ["OMP_NUM_THREADS"]) != (1, "1"):
+        raise RuntimeError("more threads than one")
+    add(spec, needs, out)
 
 
-def certify_job(spec, needs, out):
+def print_and_refuse(spec, needs, out):
+    for line in range(spec["lines"]):
+        print("some words that a simulator prints, line", line)
+    refuse(spec, needs, out)
+
+
+def certify(spec, needs, out):
     """A study's own, with short fits."""
+    from recordings import short_fits
+
     with short_fits():
-        work.certify_job(spec, needs, out)
+        tasks.certify(spec, needs, out)
 
 
 def _first(spec):

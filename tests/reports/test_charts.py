@@ -83,17 +83,3 @@ def test_numbers_have_four_digits_and_no_more():
     ]
     assert number(-2.5) == "\N{MINUS SIGN}2.5"
     assert re.fullmatch(r"1\.23e-07", short(1.2345e-7))
-
-
-def test_a_logarithmic_axis_has_decades_of_one_width_and_room_for_all():
-    axis = Axis("x", 1e-3, 1.0, log=True)
-    assert axis.place([1e-3, 1e-2, 1e-1, 1.0]) == pytest.approx([0, 1000 / 3, 2000 / 3, 1000])
-    assert axis.place([0.0, -1.0, 5.0]).tolist() == [0, 0, 1000]
-    around = Axis.logarithmic("x", [0.02, 0.5], [0.0])
-    assert around.log
-    assert 0.01 < around.low < 0.02
-    assert 0.5 < around.high < 1
-    assert [text for _, text in around.ticks] == ["0.02", "0.05", "0.1", "0.2", "0.5"]
-    same = Axis.logarithmic("x", [0.1])
-    assert same.low < 0.1 < same.high
-    assert chart(x=axis).data()["log"] == ["x"]

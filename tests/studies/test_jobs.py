@@ -1,17 +1,18 @@
 """A job's folder is whole or absent, and its name says what is in it."""
 
 import json
+from dataclasses import fields, replace
 
 import pytest
 from trivial_jobs import job, result
 
 from tightrope.errors import InputError
-from tightrope.studies.jobs import clear_leftovers, is_done, read_job, run_job
+from tightrope.studies.jobs import Job, clear_leftovers, read_job, run_job
 
 
 def test_the_name_depends_on_what_determines_the_content_and_on_nothing_else():
     one = job("a 1")
-    same = job("a 1", seconds=99.0)
+    same = replace(one, label="another")
     others = [
         job("a 1", value=2),
         job("a 2"),
@@ -80,7 +81,23 @@ def test_another_jobs_folder_under_that_name_is_refused(tmp_path):
     run_job(other, tmp_path)
     (tmp_path / other.id).rename(tmp_path / one.id)
     with pytest.raises(InputError, match="move it away"):
-        is_done(tmp_path / one.id)
+        read_job(tmp_path / one.id)
+
+
+def test_a_link_under_the_name_of_a_job_is_refused(tmp_path):
+    one = job("a 1")
+    run_job(one, tmp_path / make(tmp_path / "elsewhere"))
+    make(tmp_path / "jobs")
+    for target in (tmp_path / "elsewhere" / one.id, tmp_path / "nowhere"):
+        (tmp_path / "jobs" / one.id).symlink_to(target)
+        with pytest.raises(InputError, match="expected no links"):
+            run_job(one, tmp_path / "jobs")
+        (tmp_path / "jobs" / one.id).unlink()
+
+
+def make(folder):
+    folder.mkdir()
+    return folder
 
 
 def test_leftovers_of_a_kill_go_but_trainings_that_resume_stay(tmp_path):
@@ -92,9 +109,12 @@ def test_leftovers_of_a_kill_go_but_trainings_that_resume_stay(tmp_path):
     assert {path.name.split("-")[0] for path in tmp_path.iterdir()} == {"a", ".train"}
 
 
-def test_the_specification_is_json_all_the_way(tmp_path):
+def test_a_job_is_the_same_after_json(tmp_path):
     one = job("a 1", value=2)
-    assert json.loads(json.dumps(one.to_json())) == one.to_json()
+    read = Job(
+        **{each.name: json.loads(json.dumps(one.to_json()))[each.name] for each in fields(Job)}
+    )
+    assert (read.id, read.name) == (one.id, one.name)
 
 
 def test_a_job_is_not_put_where_its_study_is_gone(tmp_path):

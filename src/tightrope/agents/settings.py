@@ -107,7 +107,7 @@ class REDQSettings(SACSettings):
     huber: float = math.inf
     """Error beyond which the critics' loss is linear instead of square; the paper's is 1."""
     actor_climbs: Literal["minimum", "mean"] = "minimum"
-    """What the actor maximises: the minimum of as many critics, drawn anew, or the mean of all."""
+    """What the actor maximises: the minimum of as many critics, newly drawn, or the mean of all."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

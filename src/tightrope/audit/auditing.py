@@ -15,12 +15,11 @@ from tightrope.audit.repetitions import CHECKS
 from tightrope.certificates.settings import settle
 from tightrope.errors import InputError, as_lines
 from tightrope.files import write_folder
-from tightrope.studies.engines import Engine
-from tightrope.studies.folder import Folder
-from tightrope.studies.graph import child, policy_job
+from tightrope.studies.job_plan import child, policy_job
 from tightrope.studies.jobs import Job
-from tightrope.studies.run import EngineName, engine_of, name_of, run_missing
-from tightrope.studies.schedule import Progress
+from tightrope.studies.runner import EngineName, run_missing
+from tightrope.studies.scheduler import Executor
+from tightrope.studies.study_folder import StudyFolder
 
 __all__ = ["AuditRun", "run_audit"]
 
@@ -39,7 +38,7 @@ class AuditRun:
         fits: which fits were used, in words.
         coverage: a row for each statement of each scheme.
         warnings: how often each warning was given.
-        failed: label and reason of each job that was given up.
+        failed: names of the jobs that were given up, and why.
         results: folder of the tables; None if not one repetition is done.
     """
 
@@ -47,7 +46,7 @@ class AuditRun:
     fits: str
     coverage: pd.DataFrame
     warnings: pd.DataFrame
-    failed: tuple[tuple[str, str], ...]
+    failed: Mapping[str, str]
     results: Path | None
 
     @property
@@ -125,7 +124,7 @@ def run_audit(
     audit: Audit,
     out: Path,
     *,
-    engine: EngineName | Callable[[Path], Engine] = "local",
+    engine: EngineName | Callable[[Path], Executor] = "local",
     workers: int | None = None,
     address: str | None = None,
     progress: bool = False,
@@ -139,7 +138,7 @@ def run_audit(
         audit: what is repeated, and how often.
         out: folder of the audit; more repetitions can be added to it.
         engine: this machine's processes, a Ray cluster, or a function from the folder of the jobs
-            to an engine.
+            to what runs them.
         workers: processes of the local engine; by default one per core.
         address: of the Ray cluster; by default one is started here.
         progress: show a table on standard error.
@@ -150,22 +149,19 @@ def run_audit(
     """
     plan = _plan(subject, env, audit)
     repeats = _repeats(plan, audit)
-    folder = Folder(out, "audit")
+    folder = StudyFolder(out, "audit")
     if plan.policy is not None:
         folder.require_outside(plan.policy[1])
     jobs = (*plan.before, *repeats)
-    with folder.claim({**plan.content, **audit.content()}):
-        folder.forget_failures()
+    with folder.locked({**plan.content, **audit.content()}):
         if plan.policy is not None:
-            folder.copy(*plan.policy)
-        took = folder.done(jobs)
-        ended = Progress({job.id: job for job in jobs}, done=set(took))
-        if len(took) < len(jobs):
-            runs = engine_of(engine, folder, workers, address)
-            ended = run_missing(jobs, folder, took, runs, shown=progress)
+            folder.place(*plan.policy)
+        ended = run_missing(
+            jobs, folder, engine=engine, workers=workers, address=address, progress=progress
+        )
         paths = [folder.jobs / job.id / CHECKS for job in repeats if job.id in ended.done]
         checks = pd.DataFrame([check for path in paths for check in json.loads(path.read_text())])
-        failed = tuple((name_of(jobs, key), why) for key, why in ended.failed.items())
+        failed = {ended.jobs[key].name: reason for key, reason in ended.failed.items()}
         rows, given = coverage(checks, plan.violates), warning_counts(checks)
 
         def write(new: Path) -> None:
@@ -215,7 +211,7 @@ def _plan_policy(path: Path, env: str | None, audit: Audit) -> _Plan:
     asked = audit.truth_episodes
     truth = Job(
         "truth",
-        "tightrope.studies.work:collect_job",
+        "tightrope.studies.tasks:collect_rollouts",
         {
             "file": path.name,
             "environment": env or "",
@@ -245,7 +241,7 @@ def _repeats(plan: _Plan, audit: Audit) -> list[Job]:
             Job(
                 "repeat",
                 "tightrope.audit.repetitions:repeat_job",
-                json.loads(json.dumps(spec)),
+                spec,
                 tuple(job.id for job in plan.before),
                 label=f"{first} to {last - 1}",
             )

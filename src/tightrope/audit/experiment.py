@@ -12,7 +12,7 @@ from tightrope.certificates.settings import settle
 from tightrope.errors import InputError
 from tightrope.posteriors import PRESETS, Preset
 from tightrope.seeds import resolve_seed
-from tightrope.studies.spec import options_of
+from tightrope.studies.config import options_of
 
 __all__ = ["PAIR", "TRUTH_EPISODES", "Audit"]
 

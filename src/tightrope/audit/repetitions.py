@@ -12,7 +12,8 @@ import numpy as np
 
 from tightrope.audit.experiment import PAIR, TRUTH_EPISODES, Audit
 from tightrope.audit.generators import SYNTHETIC, TASKS, SyntheticTask
-from tightrope.studies.graph import child
+from tightrope.files import write_text
+from tightrope.studies.job_plan import child
 
 if TYPE_CHECKING:
     from tightrope.certificates import Certificate, Settings
@@ -45,7 +46,7 @@ def repeat_job(spec: Mapping[str, Any], needs: Sequence[Path], out: Path) -> Non
         for number in range(spec["first"], spec["last"])
         for check in repeat(number)
     ]
-    (out / CHECKS).write_text(json.dumps(checks, indent=1) + "\n")
+    write_text(out / CHECKS, json.dumps(checks, indent=1) + "\n")
 
 
 @dataclass(frozen=True)
@@ -166,7 +167,7 @@ def _compared(tasks: Sequence[SyntheticTask], audit: Audit) -> Callable[[int], I
     shared = {"gamma": 1.0, "delta": audit.delta, "delta_prime": audit.delta_prime}
     options = {**shared, "return_range": _return_range(tasks), "candidates": audit.candidates}
     truth = [_new(task, audit, f"truth {side}") for task, side in zip(tasks, "AB", strict=True)]
-    true = compare(*truth, **options)
+    true: Any = compare(*truth, **options)
 
     def looked_at(seed: int) -> Any:
         one, other = (
@@ -174,7 +175,7 @@ def _compared(tasks: Sequence[SyntheticTask], audit: Audit) -> Callable[[int], I
             for task, side in zip(tasks, "AB", strict=True)
         )
         for count in range(min(_LOOK, most), most + 1, _LOOK):
-            found = compare(one.span(0, count), other.span(0, count), **options)
+            found: Any = compare(one.span(0, count), other.span(0, count), **options)
             if found.interval("return").is_decided:
                 break
         return found

@@ -6,7 +6,7 @@ from numpy.typing import ArrayLike
 from tightrope.bounds._domain import Bound, FloatArray, inside, scalar_or_array
 from tightrope.bounds.betting import Shares, betting_lower
 
-__all__ = ["difference_lower", "difference_upper"]
+__all__ = ["difference_lower", "difference_upper", "fixed_bets"]
 
 _EPS = float(np.finfo(np.float64).eps)
 _BETS = 20  # 1, 1/2, ..., 2**-19: fixed, whatever the number of values will be
@@ -75,14 +75,14 @@ def _lower(
     values: FloatArray, delta: ArrayLike, bets: Shares | None, weights: Shares | None
 ) -> FloatArray:
     if bets is None and weights is None:
-        bets, weights = _fixed_bets()
+        bets, weights = fixed_bets()
     halves = (1.0 + values) / 2.0  # in [0, 1]; rounded by less than eps
     mean = np.asarray(betting_lower(halves, delta=delta, bets=bets, weights=weights))
     return np.maximum(2.0 * mean - 1.0 - 4 * _EPS, -1.0)
 
 
-def _fixed_bets() -> tuple[FloatArray, FloatArray]:
-    """1, 1/2, ... with weights 1/2, 1/6, 1/12, ...: small bets are needed for small means."""
+def fixed_bets() -> tuple[FloatArray, FloatArray]:
+    """The default bets 1, 1/2, ... and weights 1/2, 1/6, ...: small means need small bets."""
     k = np.arange(_BETS)
     weights = 1.0 / ((k + 1.0) * (k + 2.0))
     weights[-1] = 1.0 / _BETS  # what remains: the sum of the first K is 1 - 1/(K + 1)

@@ -58,8 +58,8 @@ def audit(
         show(str(found), lines=True)
         show("")
         show(f"Written to {found.results}")
-    for label, reason in found.failed:
-        show(f"failed: {label}: {reason}")
+    for name, reason in found.failed.items():
+        show(f"failed: {name}: {reason}")
     return 1 if found.failed or len(found.violated) else 0
 
 

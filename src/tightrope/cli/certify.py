@@ -2,29 +2,28 @@
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from tightrope.certificates.options import Options
 from tightrope.cli.flags import command
 from tightrope.cli.text import show
 from tightrope.errors import InputError
 from tightrope.rollouts.collect import Rollout
+from tightrope.rollouts.results_table import Reading
 
 __all__ = ["certify", "source_or_demo"]
 
 
 @command(
-    "env out scheme paper unit preset episodes gamma delta fail_below property property_limit "
-    "workers seed trust demo details json"
+    "env columns out scheme paper unit preset episodes gamma delta fail_below property "
+    "property_limit workers seed trust demo details json"
 )
 def certify(
     source: str = "",
     /,
     *,
     env: Annotated[str, "ID"] = "",
-    columns: Annotated[str, "ROLE=NAME,..."] = "",
-    frozen: bool = False,
-    evaluation: int | Literal["last", "best"] = "last",
+    reading: Reading,
     out: Path = Path("certificate-SOURCE"),
     demo: bool = False,
     options: Options,
@@ -37,23 +36,16 @@ def certify(
     """Certify what a policy returns, how often it fails, and how well its return is predicted.
 
     Args:
-        source: A policy (as for collect; rolled out here) or recorded episodes (.safetensors, .npz,
-            .hdf5, .csv, .tsv, .parquet, .feather, a LeRobot folder, a Minari id or folder), or a
-            table with one row per episode.
+        source: A policy (as for collect; rolled out here), recorded episodes (.safetensors, .npz,
+            .hdf5, .csv, .tsv, .parquet, a LeRobot folder, a Minari id or folder), a table
+            with one row per episode, or counts such as 74/80.
         env: Environment to roll a policy out in; by default the one that it was trained in, if
             train wrote it.
-        columns: Which column of a table or LeRobot dataset is what, such as
-            "obs=joint_*,torque,reward=r,episode=run"; roles: obs, reward, episode, step,
-            terminated, truncated, done, success, action. By default they go by their usual names;
-            nothing after = means that there is no such column. Of a table with one row per episode:
-            return, success, episode, seed, and properties by their names.
-        frozen: The rows of a monitor.csv are evaluation episodes of one policy.
-        evaluation: Which row of an evaluations.npz; the best is a choice from as many candidates.
         out: New folder for certificate.json, predictor.safetensors, rollouts.safetensors and
             report.html.
         demo: Certify the policy that ships with the package.
         property: A number per episode of your own, such as "peak torque=mine.py:peak"; may be
-            repeated. Of a recording without a function, such as "peak torque=", if it is recorded.
+            repeated. Without a function, such as "peak torque", if it is recorded or a column.
         property_limit: What a property should keep to, such as "peak torque<=80"; its side is
             certified, and how often an episode breaks it. May be repeated.
         details: Print everything that the certificate states.
@@ -75,12 +67,10 @@ def certify(
     certificate = issue(
         source,
         env or None,
-        columns=columns or None,
-        frozen=frozen,
-        evaluation=evaluation,
         rollout=rollout,
         properties=_properties(property, property_limit),
         progress=True,
+        **{**vars(reading), "columns": reading.columns or None},
         **vars(options),
     )
     certificate = write(certificate, out, page=write_page)
@@ -127,8 +117,8 @@ def _properties(given: tuple[str, ...], limits: tuple[str, ...]) -> dict[str, An
 
     found: dict[str, Any] = {}
     for words in given:
-        name, equals, place = words.partition("=")
-        if not equals or not name.strip():
+        name, _, place = words.partition("=")
+        if not name.strip():
             raise InputError(f"expected `property` NAME=FILE.py:FUNCTION, found {words!r}")
         found[name.strip()] = Property(user_function(place.strip()) if place.strip() else None)
     for words in limits:

@@ -7,7 +7,9 @@ from typing import Annotated, Literal
 from tightrope.cli.flags import command
 from tightrope.cli.text import show
 from tightrope.comparison.compare_options import CompareOptions
+from tightrope.errors import InputError
 from tightrope.rollouts import Rollout
+from tightrope.rollouts.results_table import Reading
 
 __all__ = ["compare", "with_statistics"]
 
@@ -15,7 +17,8 @@ Statistics = Literal["same", "none"] | Path
 
 
 @command(
-    "env out max_episodes batch gamma return_range fail_below candidates delta seed workers json"
+    "env columns out max_episodes batch gamma return_range fail_below order candidates delta seed "
+    "workers json"
 )
 def compare(
     a: str,
@@ -23,7 +26,8 @@ def compare(
     /,
     *,
     env: Annotated[str, "ID"] = "",
-    out: Path = Path("comparison.html"),
+    reading: Reading,
+    out: Literal["none"] | Path = "none",
     options: CompareOptions,
     rollout: Rollout,
     normalize_b: Statistics = "same",
@@ -32,22 +36,23 @@ def compare(
     """Decide which of two policies returns more, fails less often and is more predictable.
 
     Args:
-        a: A policy (as for collect; rolled out here), recorded episodes (as for certify), or the
-            folder of a certificate.
+        a: A policy (as for collect; rolled out here), recorded episodes or a table of results (as
+            for certify), counts such as 74/80, or the folder of a certificate.
         b: The other one, of the same kind.
         env: Environment to roll both policies out in; by default the one that they were trained in,
             if train wrote them.
-        out: New file for the page.
+        out: Also write a page to this new file; not for counts.
         normalize_b: Observation statistics of B, if they are not those of --normalize.
         json: Print the comparison as JSON on standard output, and nothing else there.
     """
     import json as text
 
+    from tightrope.comparison import Comparison
     from tightrope.comparison.compare import compare as decide
     from tightrope.files import refuse_to_overwrite
-    from tightrope.reports.comparison import write_comparison
 
-    refuse_to_overwrite(out)
+    if out != "none":
+        refuse_to_overwrite(out)
     comparison = decide(
         a,
         b,
@@ -55,15 +60,22 @@ def compare(
         rollout=rollout,
         other_rollout=with_statistics(rollout, normalize_b),
         progress=True,
+        **vars(reading),
         **vars(options),
     )
-    write_comparison(comparison, out)
+    if out != "none":
+        from tightrope.reports.comparison import write_comparison
+
+        if not isinstance(comparison, Comparison):
+            raise InputError("expected no `out` for counts, which have no page")
+        write_comparison(comparison, out)
     if json:
         print(text.dumps(comparison.to_json(), indent=1, allow_nan=False))
     else:
         show(str(comparison), lines=True)
-        show("")
-        show(f"Written to {out}")
+        if out != "none":
+            show("")
+            show(f"Written to {out}")
     return 0
 
 

@@ -1,6 +1,5 @@
 """tightrope study: a matrix of certificates, resumable; then its tables, figures and claims."""
 
-import os
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -31,34 +30,40 @@ def study(
         engine: Processes on this machine, or a Ray cluster.
         workers: Processes of the local engine; auto: one per core.
         address: Ray cluster to use; by default one is started on this machine.
-        dry_run: Show the jobs, what is done, and the expected time and disk; run nothing.
+        dry_run: Show the jobs and how many are done; run nothing.
         status: Show how far the study in the folder is, and what failed; run nothing.
     """
     from tightrope.reports import write_study_page
-    from tightrope.studies.run import describe, run_study
-    from tightrope.studies.spec import load_study
+    from tightrope.studies.config import load_study
+    from tightrope.studies.runner import describe, run_study
 
     if dry_run and status:
         raise InputError("expected `dry_run` or `status`, found both")
-    wanted = load_study(spec)
-    out = Path(str(out).replace("NAME", wanted.name))
+    study = load_study(spec)
+    out = Path(str(out).replace("NAME", study.name))
     if status and not (out / "study.json").is_file():
         raise InputError(f"expected a study in {str(out)!r}, found none: run it without `status`")
-    processes = None if workers == "auto" else workers
     if dry_run or status:
-        show(describe(spec, out, slots=processes or os.cpu_count() or 1), lines=True)
+        show(describe(study, out), lines=True)
         return 0
     ended = run_study(
-        spec, out, engine=engine, workers=processes, address=address or None, progress=True
+        study,
+        out,
+        engine=engine,
+        workers=None if workers == "auto" else workers,
+        address=address or None,
+        progress=True,
     )
     if (results := ended.results) is not None:
-        write_study_page(results, out, failed=dict(ended.failed), blocked=ended.blocked)
+        write_study_page(results, out, failed=ended.failed, blocked=ended.blocked)
         show(f"{len(results.table):,} certificates; tables and figures: {out / 'results'}")
         show(f"page: {out / 'report.html'}")
         for each in results.claims:
             show(f"{each.verdict} (preset {each.preset}, unit {each.unit}): {each.sentence}")
-    for label, reason in ended.failed:
-        show(f"failed: {label}: {reason}")
+    for reason in ended.skipped:
+        show(f"skipped: {reason}")
+    for name, reason in ended.failed.items():
+        show(f"failed: {name}: {reason}")
     if ended.blocked:
-        show(f"{ended.blocked} jobs could not run for that")
+        show(f"{ended.blocked} jobs could not run because of these")
     return 1 if ended.failed else 0

@@ -1,13 +1,15 @@
 """Compare two policies in one environment, or two recordings: which is better, how surely."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from tightrope.certificates.ledger import comparison_ledger
 from tightrope.comparison.compare_options import CompareOptions
-from tightrope.comparison.questions import intersect, questions
+from tightrope.comparison.counts import CountComparison, are_counts, compare_counts
+from tightrope.comparison.questions import Question, intersect, questions
 from tightrope.comparison.result import Comparison
 from tightrope.comparison.samples import (
     Pairing,
@@ -19,6 +21,7 @@ from tightrope.comparison.samples import (
 )
 from tightrope.errors import InputError
 from tightrope.rollouts import PolicySource, Rollout, collect, episode_seeds, policy_source
+from tightrope.rollouts.results_table import Evaluation, Reading
 from tightrope.seeds import resolve_seed
 
 __all__ = ["compare"]
@@ -30,17 +33,24 @@ def compare(
     /,
     env: Any = None,
     *,
+    columns: Any = "",
+    frozen: bool = False,
+    evaluation: Evaluation = "last",
     rollout: Rollout | None = None,
     other_rollout: Rollout | None = None,
     progress: bool = False,
     **options: Any,
-) -> Comparison:
+) -> Comparison | CountComparison:
     """Compare the returns, failures and predictability of two policies.
 
     Args:
-        first: A: a policy to roll out, recorded episodes, or the folder of a certificate.
+        first: A: a policy to roll out, recorded episodes, a table of results, counts such as
+            ``74/80``, or the folder of a certificate.
         second: B, of the same kind.
         env: id, `file.py:function`, object or function that returns the environment.
+        columns: which column of a table is what, as for :func:`tightrope.certify`.
+        frozen: the rows of a `monitor.csv` are evaluation episodes of one policy.
+        evaluation: which row of an `evaluations.npz`: its number, from 1; last; or best.
         rollout: how policies are rolled out.
         other_rollout: how B is, if not as A.
         progress: show bars on standard error.
@@ -51,19 +61,32 @@ def compare(
     """
     chosen = CompareOptions.of(options)
     rollouts = rollout or Rollout(), other_rollout or rollout or Rollout()
-    if are_recorded(first, second):
+    reading = Reading(columns, frozen, evaluation)
+    if are_counts(first, second):
         _refuse_rollout(env, rollouts)
-        return _compare_recordings(first, second, chosen)
+        return compare_counts(first, second, chosen, reading)
+    if are_recorded(first, second, reading.columns):
+        _refuse_rollout(env, rollouts)
+        return _compare_recordings(first, second, chosen, reading)
     return _compare_policies(_policies(first, second, env, rollouts), rollouts, chosen, progress)
 
 
-def _compare_recordings(first: Any, second: Any, options: CompareOptions) -> Comparison:
-    one, other, gamma = load_samples(first, second, options.gamma)
+def _compare_recordings(
+    first: Any, second: Any, options: CompareOptions, reading: Reading
+) -> Comparison:
+    one, other, gamma = load_samples(first, second, options.gamma, reading)
     seed = resolve_seed(options.seed) if options.order == "random" else None
-    pairing = pair(one.seeds, other.seeds, seed)
+    parts, others = one.by_task(), other.by_task()
+    pairings = {name: pair(parts[name].seeds, others[name].seeds, seed) for name in parts}
     if seed is None:
-        require_unsorted(one, other, pairing)
-    return _judge(one, other, pairing, options, gamma, seed=seed, recorded=True)
+        for name, pairing in pairings.items():
+            require_unsorted(parts[name], others[name], pairing)
+    options = replace(options, candidates=options.candidates * one.candidates * other.candidates)
+    paired = {
+        name: (parts[name].rows(each.first), others[name].rows(each.second))
+        for name, each in pairings.items()
+    }
+    return _judge(paired, pairings, options, gamma, seed=seed, recorded=True)
 
 
 def _compare_policies(
@@ -94,8 +117,9 @@ def _compare_policies(
         samples = [a.joined(b) for a, b in zip(samples, batch, strict=True)] if samples else batch
         one, other = samples
         pairing = pair(one.seeds, other.seeds)
+        paired = {"": (one.rows(pairing.first), other.rows(pairing.second))}
         comparison = _judge(
-            one, other, pairing, options, gamma, seed=seed, recorded=False, before=comparison
+            paired, {"": pairing}, options, gamma, seed=seed, recorded=False, before=comparison
         )
         if comparison.decided:
             break
@@ -104,9 +128,8 @@ def _compare_policies(
 
 
 def _judge(
-    first: Sample,
-    second: Sample,
-    pairing: Pairing,
+    paired: Mapping[str, tuple[Sample, Sample]],
+    pairings: Mapping[str, Pairing],
     options: CompareOptions,
     gamma: float,
     *,
@@ -114,12 +137,20 @@ def _judge(
     recorded: bool,
     before: Comparison | None = None,
 ) -> Comparison:
-    """Every interval, within those from fewer episodes."""
-    one, other = first.rows(pairing.first), second.rows(pairing.second)
-    if options.return_range != "off":
-        _require_inside(options.return_range, one, other)
-    asked = questions(one, other, options, gamma)
+    """Every interval of every task, within those from fewer episodes."""
+    asked: list[Question] = []
+    for task, (one, other) in paired.items():
+        if options.return_range != "off":
+            _require_inside(options.return_range, one, other)
+        found = questions(one, other, options, gamma)
+        asked += [
+            replace(q, name=f"{q.name}, {task}" if task else q.name, task=task) for q in found
+        ]
     names = [question.name for question in asked]
+    if not asked:
+        raise InputError(
+            "expected a column of returns, or of successes, that both tables have, found none"
+        )
     if before is not None and names != [each.question.name for each in before.intervals]:
         raise InputError(
             "expected `success` in every episode or in none, found it in those of the first "
@@ -132,6 +163,7 @@ def _judge(
         candidates=options.candidates,
     )
     earlier = [None] * len(asked) if before is None else before.intervals
+    sides = [[pairs[side] for pairs in paired.values()] for side in (0, 1)]
     return Comparison(
         names=(one.name, other.name),
         environment=one.environment or other.environment,
@@ -139,8 +171,8 @@ def _judge(
             intersect(question, ledger, interval)
             for question, interval in zip(asked, earlier, strict=True)
         ),
-        episodes=len(one),
-        pairing=pairing.note,
+        episodes=sum(map(len, sides[0])),
+        pairing="; ".join(dict.fromkeys(each.note for each in pairings.values())),
         gamma=gamma,
         seed=seed,
         anytime=options.order == "recorded",
@@ -148,8 +180,12 @@ def _judge(
         confidence=ledger.confidence,
         ledger=ledger.entries(),
         assumptions=tuple(_assumptions(one, other, options, recorded=recorded)),
-        returns=(tuple(one.returns.tolist()), tuple(other.returns.tolist())),
+        returns=(_returns(sides[0]), _returns(sides[1])),
     )
+
+
+def _returns(samples: list[Sample]) -> tuple[float, ...]:
+    return tuple(x for s in samples if s.returns is not None for x in s.returns.tolist())
 
 
 def _batches(seed: int, options: CompareOptions) -> Iterator[tuple[int, int]]:
@@ -192,6 +228,8 @@ def _refuse_rollout(env: Any, rollouts: tuple[Rollout, Rollout]) -> None:
 
 def _require_inside(limits: tuple[float, float], first: Sample, second: Sample) -> None:
     for name, sample in (("A", first), ("B", second)):
+        if sample.returns is None:
+            raise InputError(f"expected no `return_range`, found a table without returns as {name}")
         low, high = sample.returns.min(), sample.returns.max()
         if not limits[0] <= low <= high <= limits[1]:
             raise InputError(
@@ -211,19 +249,25 @@ def _assumptions(
             "The recorded episodes are independent and identically distributed, each recording of "
             "one policy; this was not checked."
         )
+        if first.terminated is None or second.terminated is None:
+            yield (
+                "The rows of a table were not selected by which episode finished first in a "
+                "vectorised environment; this was not checked."
+            )
         if not (first.environment and second.environment):
             yield "Both recordings are of one environment; this was not checked."
+    yield from dict.fromkeys((*first.notes, *second.notes))
     goals = first.goals or second.goals
     if goals:
         yield f"Seeds: {goals}."
-    if options.return_range == "off":
+    if options.return_range != "off":
+        low, high = options.return_range
+        yield f"No return of either policy lies outside [{low:g}, {high:g}], as the user states."
+    elif first.returns is not None and second.returns is not None:
         yield (
             "Nothing is assumed of returns. Returning more in a pair of episodes is not returning "
             "more on average: a rare large return counts once."
         )
-    else:
-        low, high = options.return_range
-        yield f"No return of either policy lies outside [{low:g}, {high:g}], as the user states."
     if options.order == "random":
         yield (
             "The number of episodes was fixed beforehand: a random order does not allow looking at "

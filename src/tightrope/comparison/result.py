@@ -20,7 +20,7 @@ class Comparison:
     Attributes:
         names: of A and B.
         environment: that both ran in; empty if no recording says.
-        intervals: answers to the questions.
+        intervals: answers to the questions, task by task.
         episodes: of each policy.
         pairing: how episodes were paired, in words.
         gamma: discount factor of the returns.
@@ -30,7 +30,7 @@ class Comparison:
         confidence: that all intervals of all of them hold.
         ledger: which failure probability went where.
         assumptions: in sentences.
-        returns: of A and of B, pair by pair.
+        returns: of A and of B, pair by pair; empty where a table has none.
     """
 
     names: tuple[str, str]
@@ -67,19 +67,12 @@ class Comparison:
     @property
     def disagreement(self) -> str:
         """That one returns more in more pairs and the other on average; empty if they agree."""
-        pairs = self.interval("return")
-        q = pairs.question
-        gap = q.first - q.second
-        means = [each for each in self.intervals if each.question.name == "mean return"]
-        certified = [pairs.is_decided, any(each.is_decided for each in means)]
-        if not any(certified) or q.effect * gap >= 0:
-            return ""
-        often, average = ("B", "A") if gap > 0 else ("A", "B")
-        basis = ["certified" if each else "in this sample" for each in certified]
-        return (
-            f"The returns disagree: {often} returns more in more of the pairs ({basis[0]}), "
-            f"{average} returns more on average ({basis[1]}: A {q.first:.6g}, B {q.second:.6g})."
-        )
+        found = {each.question.name: each for each in self.intervals}
+        return " ".join(
+            _disagreement(each, found.get(name.replace("return", "mean return", 1)))
+            for name, each in found.items()
+            if name.startswith("return")
+        ).strip()
 
     def to_json(self) -> dict[str, Any]:
         """The comparison as a JSON object."""
@@ -98,18 +91,27 @@ class Comparison:
         return f"Comparison({answers}; {self.episodes} episodes each)"
 
 
+def _disagreement(pairs: Interval, means: Interval | None) -> str:
+    q = pairs.question
+    gap = q.first - q.second
+    certified = [pairs.is_decided, means is not None and means.is_decided]
+    if not any(certified) or q.effect * gap >= 0:
+        return ""
+    often, average = ("B", "A") if gap > 0 else ("A", "B")
+    basis = ["certified" if each else "in this sample" for each in certified]
+    return (
+        f"The returns disagree{f' in {q.task}' if q.task else ''}: {often} returns more in more of "
+        f"the pairs ({basis[0]}), {average} returns more on average ({basis[1]}: A {q.first:.6g}, "
+        f"B {q.second:.6g})."
+    )
+
+
 def summary(comparison: Comparison) -> str:
     """The answer to every question, the intervals, and what they rest on."""
     c = comparison
+    several = any(interval.question.task for interval in c.intervals)
     lines = [title(c), ""]
-    for interval in c.intervals:
-        q = interval.question
-        lines += [
-            f"{q.title[0].upper()}{q.title[1:]}: {verdict_text(interval, c.episodes)}",
-            f"{_INDENT}{q.measure}:",
-            f"{_INDENT * 2}{q.effect:.4g} in the sample, {bounds_text(interval)}",
-            f"{_INDENT}{q.figure}: A {q.first:.6g}, B {q.second:.6g} (n = {q.n:,})",
-        ]
+    lines += _table(c) if several else [line for each in c.intervals for line in _answer(each)]
     lines += ["", c.disagreement] if c.disagreement else []
     collected = f"{c.episodes:,} episodes each, {c.pairing}; gamma {c.gamma:g}"
     lines += [
@@ -121,16 +123,51 @@ def summary(comparison: Comparison) -> str:
     return as_lines(lines)
 
 
+def _answer(interval: Interval) -> list[str]:
+    q = interval.question
+    sides = [
+        f"{name} {value:.6g}" + ("" if ends is None else f" ({_ends(*ends)})")
+        for name, value, ends in (("A", q.first, interval.first), ("B", q.second, interval.second))
+    ]
+    return [
+        f"{q.title[0].upper()}{q.title[1:]}: {verdict_text(interval)}",
+        f"{_INDENT}{q.measure}:",
+        f"{_INDENT * 2}{q.effect:.4g} in the sample, {bounds_text(interval)}; {_reach(interval)}",
+        f"{_INDENT}{q.figure}: {', '.join(sides)} (n = {q.n:,})",
+    ]
+
+
+def _table(c: Comparison) -> list[str]:
+    """A row for each question of each task."""
+    rows: list[tuple[str, ...]] = [("", "A", "B", "A against B", "interval", "detects", "verdict")]
+    for each in c.intervals:
+        q = each.question
+        least = "-" if each.detectable is None else rounded(each.detectable, "up")
+        figures = [f"{value:.4g}" for value in (q.first, q.second, q.effect)]
+        figures += [_ends(each.low, each.high), least]
+        rows.append((q.name, *figures, verdict_text(each)))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        _INDENT.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+    about = {each.question.name.split(", ")[0]: each.question for each in c.intervals}
+    notes = [f"{name}: {q.measure}; A and B: {q.figure}." for name, q in about.items()]
+    return [*lines, "", *notes]
+
+
 def title(comparison: Comparison) -> str:
     """What was compared."""
     where = comparison.environment or "an unnamed environment"
     return f"A: {comparison.names[0]}, B: {comparison.names[1]}, in {where}"
 
 
-def verdict_text(interval: Interval, episodes: int) -> str:
-    """Which is better, or that it is not decided."""
+def verdict_text(interval: Interval) -> str:
+    """Which is better; or that it is not decided, and how many more pairs would decide."""
     if interval.verdict == UNDECIDED:
-        return f"not decided with {episodes:,} episodes"
+        n = interval.question.n
+        more = "" if not interval.more else f" (about {interval.more:,} more would)"
+        return f"not decided with {n:,} pairs{more}"
     if interval.verdict == CONTRADICTION:
         return "contradiction: later episodes are not like earlier ones"
     return interval.verdict
@@ -141,6 +178,16 @@ def bounds_text(interval: Interval) -> str:
     return f"between {rounded(interval.low, 'down')} and {rounded(interval.high, 'up')}"
 
 
+def _ends(low: float, high: float) -> str:
+    return f"{rounded(low, 'down')} to {rounded(high, 'up')}"
+
+
+def _reach(interval: Interval) -> str:
+    if interval.detectable is None:
+        return "too few pairs to detect any difference"
+    return f"as many pairs detect {rounded(interval.detectable, 'up')} or more"
+
+
 def confidence_sentence(comparison: Comparison) -> str:
     """With which confidence the intervals hold, and when."""
     c = comparison
@@ -148,4 +195,8 @@ def confidence_sentence(comparison: Comparison) -> str:
     if c.candidates > 1:
         which = f"All intervals of all {c.candidates} comparisons hold at once"
     when = "at every number of episodes" if c.anytime else "for this number of episodes only"
-    return f"{which}, {when}, with confidence {percent(c.confidence)}."
+    sides = ""
+    if any(each.first is not None for each in c.intervals):
+        alone = percent(min(each.confidence for each in c.intervals))
+        sides = f" Intervals of A and of B alone hold with {alone} each, apart from that."
+    return f"{which}, {when}, with confidence {percent(c.confidence)}.{sides}"

@@ -1,6 +1,6 @@
 """Samples: the numbers of each episode of a policy, and which episodes of two are paired."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from tightrope.certificates.evidence import every
 from tightrope.certificates.options import Auto
 from tightrope.errors import InputError
 from tightrope.rollouts import Episodes, is_recording, load_episodes
+from tightrope.rollouts.results_table import Reading, ResultsTable, is_results, read_results
 from tightrope.seeds import Stream, child_seed
 
 if TYPE_CHECKING:
@@ -32,11 +33,11 @@ class Sample:
     """Episodes of one policy, a number of each kind per episode.
 
     Attributes:
-        name: of the policy or recording.
-        returns: (episodes,) at the discount factor that is compared.
+        name: of the policy, recording or table.
+        seeds: (episodes,) seeds, or numbers of the rows of a table; -1 where not recorded.
+        returns: (episodes,) at the discount factor that is compared; None if a table has none.
         undiscounted: (episodes,) returns without a discount factor.
-        seeds: (episodes,) -1 where not recorded.
-        terminated: (episodes,) whether the environment ended it.
+        terminated: (episodes,) whether the environment ended it; None in a table.
         success: (episodes,) as recorded; None where it is not.
         errors: (episodes,) RMS error of the prediction by its certificate, NaN where the predictor
             was fitted to the episode; None without a certificate.
@@ -44,19 +45,27 @@ class Sample:
         environment: id; empty where not recorded.
         goals: what a seed picks from, in words, where that is a set of goals.
         features: of an observation; None without observations.
+        unit: of the returns.
+        tasks: name and number of episodes of each task, in order.
+        candidates: evaluations that a table was chosen from after looking.
+        notes: what else the numbers of a table rest on.
     """
 
     name: str
-    returns: Floats
-    undiscounted: Floats
     seeds: Rows
-    terminated: Bools
+    returns: Floats | None = None
+    undiscounted: Floats | None = None
+    terminated: Bools | None = None
     success: Bools | None = None
     errors: Floats | None = None
     error_steps: str = ""
     environment: str = ""
     goals: str = ""
     features: int | None = None
+    unit: str = "return"
+    tasks: tuple[tuple[str, int], ...] = ()
+    candidates: int = 1
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, name: str, episodes: Episodes, gamma: float) -> "Sample":
@@ -64,9 +73,9 @@ class Sample:
         environment = episodes.subject.get("environment", {})
         return cls(
             name=name,
+            seeds=episodes.seeds,
             returns=episodes.returns(gamma),
             undiscounted=episodes.returns(1.0),
-            seeds=episodes.seeds,
             terminated=episodes.terminated,
             success=episodes.success,
             environment=str(environment.get("id", "")),
@@ -74,38 +83,62 @@ class Sample:
             features=episodes.observations.shape[1],
         )
 
+    @classmethod
+    def of_table(cls, table: ResultsTable) -> "Sample":
+        """What is compared of a table of results."""
+        return cls(
+            name=table.name,
+            seeds=table.keys,
+            returns=table.returns,
+            undiscounted=table.returns,
+            success=table.success,
+            unit=table.unit,
+            tasks=table.tasks,
+            candidates=table.candidates,
+            notes=table.notes,
+        )
+
     def __len__(self) -> int:
-        return len(self.returns)
+        return len(self.seeds)
 
     def rows(self, rows: Rows) -> "Sample":
         """These episodes, in this order."""
-        return self._with({name: values[rows] for name, values in self._columns().items()})
+        columns: dict[str, Any] = {name: values[rows] for name, values in self._columns()}
+        return replace(self, tasks=(), **columns)
 
     def joined(self, more: "Sample") -> "Sample":
         """The episodes of both, in order; a column stays if both have it."""
-        other = more._columns()
-        return self._with(
-            {
-                name: np.concatenate([values, other[name]]) if name in other else None
-                for name, values in self._columns().items()
-            }
-        )
-
-    def _columns(self) -> dict[str, NDArray[Any]]:
-        values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
-        return {name: each for name, each in values.items() if isinstance(each, np.ndarray)}
-
-    def _with(self, columns: Mapping[str, Any]) -> "Sample":
+        other = dict(more._columns())
+        columns: dict[str, Any] = {
+            name: np.concatenate([values, other[name]]) if name in other else None
+            for name, values in self._columns()
+        }
         return replace(self, **columns)
 
+    def by_task(self) -> dict[str, "Sample"]:
+        """The episodes of each task."""
+        found, first = {}, 0
+        for name, count in self.tasks or (("", len(self)),):
+            found[name] = self.rows(np.arange(first, first + count))
+            first += count
+        return found
 
-def are_recorded(first: Any, second: Any) -> bool:
-    """Whether both are recordings or certificates, rather than policies.
+    def _columns(self) -> Iterator[tuple[str, NDArray[Any]]]:
+        for entry in fields(self):
+            if isinstance(values := getattr(self, entry.name), np.ndarray):
+                yield entry.name, values
+
+
+def are_recorded(first: Any, second: Any, columns: str = "") -> bool:
+    """Whether both are recordings, tables or certificates, rather than policies.
 
     Raises:
         InputError: one is and the other is not.
     """
-    recorded = [_is_certificate(source) or is_recording(source) for source in (first, second)]
+    recorded = [
+        _is_certificate(source) or is_results(source, columns) or is_recording(source)
+        for source in (first, second)
+    ]
     if recorded[0] != recorded[1]:
         kinds = ["recorded episodes" if each else "a policy" for each in recorded]
         raise InputError(
@@ -115,39 +148,40 @@ def are_recorded(first: Any, second: Any) -> bool:
     return recorded[0]
 
 
-def load_samples(first: Any, second: Any, gamma: float | Auto) -> tuple[Sample, Sample, float]:
+def load_samples(
+    first: Any, second: Any, gamma: float | Auto, reading: Reading
+) -> tuple[Sample, Sample, float]:
     """Both samples, and the discount factor of their returns.
 
     Args:
-        first: episodes by any name, or the folder of a certificate.
+        first: episodes by any name, a table of results, or the folder of a certificate.
         second: the same.
         gamma: discount factor; auto: that of the certificates, else 1.
+        reading: how tables are read.
 
     Raises:
-        InputError: environments, observations, discount factors or steps that count differ, or
-            episodes are missing.
+        InputError: environments, observations, units, tasks, discount factors or steps that count
+            differ, or episodes are missing.
     """
-    loaded = [_load(source) for source in (first, second)]
-    discount = _discount([each for each in loaded if not isinstance(each, Episodes)], gamma)
-    names = [
-        Path(source).name if isinstance(source, str | Path) else type(source).__name__
-        for source in (first, second)
-    ]
+    loaded = [_load(source, reading) for source in (first, second)]
+    discount = _discount(loaded, gamma)
     one, other = (
-        _sample(name, each, label, discount)
-        for name, each, label in zip(names, loaded, "AB", strict=True)
+        _sample(source, each, label, discount)
+        for source, each, label in zip((first, second), loaded, "AB", strict=True)
     )
-    if one.environment and other.environment and one.environment != other.environment:
-        raise InputError(
-            f"expected episodes of one environment, found {one.environment} in A and "
-            f"{other.environment} in B"
-        )
-    if None not in (one.features, other.features) and one.features != other.features:
-        raise InputError(
-            f"expected observations of one size, found {one.features} features in A and "
-            f"{other.features} in B: are these recordings of one environment?"
-        )
+    for what, found in (
+        ("episodes of one environment", (one.environment, other.environment)),
+        ("observations of one size in numbers", (one.features, other.features)),
+        ("returns of one unit", (one.unit, other.unit)),
+        ("the same tasks", tuple(_tasks(each) for each in (one, other))),
+    ):
+        if found[0] != found[1] and all(found):
+            raise InputError(f"expected {what}, found {found[0]} in A and {found[1]} in B")
     return one, other, discount
+
+
+def _tasks(sample: Sample) -> str:
+    return ", ".join(sorted(name for name, _ in sample.tasks) or [""]) or "a single one"
 
 
 def _is_certificate(source: Any) -> bool:
@@ -158,15 +192,18 @@ def _is_certificate(source: Any) -> bool:
     return (Path(source) / DOCUMENT).is_file()
 
 
-def _load(source: Any) -> "Episodes | Certificate":
+def _load(source: Any, reading: Reading) -> "Episodes | ResultsTable | Certificate":
+    if is_results(source, reading.columns):
+        return read_results(source, **vars(reading))
     if not _is_certificate(source):
-        return load_episodes(source)
+        return load_episodes(source, reading.columns or None)
     from tightrope.certificates.folder import load_certificate
 
     return load_certificate(source)
 
 
-def _discount(certificates: "list[Certificate]", gamma: float | Auto) -> float:
+def _discount(loaded: list[Any], gamma: float | Auto) -> float:
+    certificates = [each for each in loaded if hasattr(each, "settings")]
     for what, values in (
         ("`gamma`", [c.settings.gamma for c in certificates]),
         ("`thin`", [c.thin for c in certificates]),
@@ -176,19 +213,23 @@ def _discount(certificates: "list[Certificate]", gamma: float | Auto) -> float:
                 f"expected certificates with one {what}, found {values[0]} in A and {values[1]} in "
                 "B: certify one of them again"
             )
-    stated = certificates[0].settings.gamma if certificates else None
+    stated = 1.0 if any(isinstance(each, ResultsTable) for each in loaded) else None
+    stated = certificates[0].settings.gamma if certificates else stated
     if gamma == "auto":
         return 1.0 if stated is None else stated
     if stated is not None and gamma != stated:
         raise InputError(
-            f"expected the `gamma` of the certificates, {stated:g}, found {gamma:g}: their "
-            "predictors know no other"
+            f"expected the `gamma` of the certificates or tables, {stated:g}, found {gamma:g}: "
+            "they know no other"
         )
     return gamma
 
 
-def _sample(name: str, source: "Episodes | Certificate", label: str, gamma: float) -> Sample:
-    episodes = source if isinstance(source, Episodes) else source.rollouts
+def _sample(source: Any, loaded: Any, label: str, gamma: float) -> Sample:
+    if isinstance(loaded, ResultsTable):
+        return Sample.of_table(loaded)
+    name = Path(source).name if isinstance(source, str | Path) else type(source).__name__
+    episodes = loaded if isinstance(loaded, Episodes) else loaded.rollouts
     partial = episodes.subject.get("partial")
     if partial is not None:
         raise InputError(
@@ -196,12 +237,12 @@ def _sample(name: str, source: "Episodes | Certificate", label: str, gamma: floa
             "short episodes, so collect again"
         )
     sample = Sample.of(name, episodes, gamma)
-    if isinstance(source, Episodes):
+    if loaded is episodes:
         return sample
     errors = np.full(len(episodes), np.nan)
-    if source.unseen is not None:
-        errors[-len(source.unseen) :] = source.evidence(source.unseen).rms
-    return replace(sample, errors=errors, error_steps=every(source.thin))
+    if loaded.unseen is not None:
+        errors[-len(loaded.unseen) :] = loaded.evidence(loaded.unseen).rms
+    return replace(sample, errors=errors, error_steps=every(loaded.thin))
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
-"""Check what a certificate states against conditions, for machines that need a yes or a no."""
+"""Check what a certificate or a table states against conditions: a yes or a no for machines."""
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,15 +11,22 @@ from pydantic import Field
 from tightrope.certificates.options import Off, Unit
 from tightrope.errors import InputError, as_lines
 from tightrope.records import checked
+from tightrope.rollouts.results_table import ResultsTable, is_results
 
 if TYPE_CHECKING:
     from tightrope.certificates.certificate import Record
     from tightrope.certificates.statements.base import Statement
 
-__all__ = ["CheckReport", "Condition", "Conditions", "check"]
+__all__ = ["CheckReport", "Condition", "Conditions", "check", "is_table"]
 
 _Probability = Annotated[float, Field(ge=0, le=1)]
 _EVENTS = {"early": "early-termination", "success": "success", "return": "low-return"}
+_NEEDED = {
+    "early": "it needs `termination` failure or neutral",
+    "success": "it needs episodes that record success, or `termination` success",
+    "return": "it needs `fail_below`",
+    "all": "it states no failure",
+}
 _LEVEL = 0.9  # of new episodes: what a condition without `share` must be about
 _ROUNDING = 1e-12  # of a confidence
 _AGAIN = "on other episodes, or with `candidates`"  # these have been looked at
@@ -123,16 +131,22 @@ class CheckReport:
         return as_lines(map(str, self.conditions))
 
 
-def check(source: "Record | str | Path", conditions: Conditions) -> CheckReport:
-    """Check whether the statements of a certificate meet the conditions.
+def check(
+    source: "Record | ResultsTable | str | Path", conditions: Conditions, **reading: Any
+) -> CheckReport:
+    """Check whether the statements of a certificate, or of a table of results, meet the conditions.
 
-    Digests are compared, numbers are not recomputed: :func:`tightrope.verify` does that. A
-    certificate that is void or vacuous, or whose files have changed, meets none; neither does one
-    without a statement that a condition is about.
+    Of a certificate digests are compared and numbers are not recomputed: :func:`tightrope.verify`
+    does that. A certificate that is void or vacuous, or whose files have changed, meets none;
+    neither does one without a statement that a condition is about. A table, or counts, are
+    certified first; nothing is written.
 
     Args:
-        source: a certificate, its folder, or its certificate.json alone.
+        source: a certificate, its folder, its certificate.json alone, a table of results, or counts
+            such as ``74/80``.
         conditions: what it must state.
+        reading: how a table is read: `columns`, `frozen`, `evaluation`, as for
+            :func:`tightrope.certify`.
 
     Raises:
         InputError: there is no condition, or no certificate.
@@ -141,128 +155,151 @@ def check(source: "Record | str | Path", conditions: Conditions) -> CheckReport:
 
     if all(getattr(conditions, name) == "off" for name in _CONDITIONS):
         raise InputError(f"expected a condition among {_listed(_CONDITIONS)}, found none")
-    if isinstance(source, str | Path):
+    record: Any = source
+    problems: list[str] = []
+    if is_table(source, reading.get("columns")):
+        from tightrope.certificates.certify import certify
+
+        record = certify(source, **reading)
+    elif isinstance(source, str | Path):
         record, problems = read_document(source)
         if Path(source).is_dir():
             problems += digest_problems(Path(source), record)
-    else:
-        record, problems = source, []
     if record.void:
         problems.append("the certificate is void: a step of its recursion is negative")
     elif record.vacuous:
         problems.append("the certificate is vacuous: its bound is the largest possible error")
     whole = [Condition("certificate", None, None, False, None, problem) for problem in problems]
-    asked = list(_asked(record, conditions))
+    asked = [each for rule in _rules(record, conditions) for each in _judged(record, rule)]
     return CheckReport((*whole, *asked, *_confidence(record, asked, conditions)))
 
 
-def _asked(record: "Record", c: Conditions) -> Iterator[Condition]:
+def is_table(source: Any, columns: Any = None) -> bool:
+    """Whether a source is a table of results or counts, rather than a certificate."""
+    if isinstance(source, str | Path) and Path(source).suffix == ".json":
+        with (
+            contextlib.suppress(OSError, UnicodeDecodeError),
+            open(source, encoding="utf-8") as file,
+        ):
+            if '"schema_version"' in file.read(200):
+                return False
+    return is_results(source, columns)
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """What one condition is judged by.
+
+    Attributes:
+        name: of the condition.
+        required: the number asked for.
+        found: indices of statements that are about it; those of one name are levels of one kind.
+        missing: what a certificate needs to have one.
+        share: of new episodes that a level must be about at least; None for the first statement.
+        objection: why it does not count; empty if it does.
+    """
+
+    name: str
+    required: float
+    found: Sequence[int]
+    missing: str
+    share: float | None = None
+    objection: str = ""
+
+
+def _rules(record: "Record", c: Conditions) -> Iterator[_Rule]:
     """The conditions on single statements."""
+    statements = record.statements
+    share = None if c.share == "off" else c.share
     if c.max_rms != "off":
-        yield _error(record, c, c.max_rms)
-    target = "discounted-return" if c.discounted else "undiscounted-return"
-    if record.settings.gamma == 1:
-        target = "undiscounted-return"  # both are one
+        yield _error_rule(record, c, c.max_rms, share)
+    discounted = c.discounted and record.settings.gamma != 1  # with 1 both are one
+    target = "discounted-return" if discounted else "undiscounted-return"
+    returns = _where(record, target=target)
     if c.min_return != "off":
-        yield _return(record, c, c.min_return, target)
+        levels = [i for i in returns if statements[i].share is not None]
+        yield _Rule("min_return", c.min_return, levels, "it needs returns", share)
     if c.min_mean_return != "off":
-        found = _where(record, kind="return", target=target, share=None)
-        floor = "discounted_floor" if target == "discounted-return" else "return_floor"
+        means = [i for i in returns if statements[i].share is None]
+        floor = "discounted_floor" if discounted else "return_floor"
         missing = f"it needs `{floor}`, a return that no episode can fall below"
-        yield _judged("min_mean_return", c.min_mean_return, record, found, missing)
+        yield _Rule("min_mean_return", c.min_mean_return, means, missing)
     if c.max_failure != "off":
-        yield from _failures(record, c, c.max_failure)
+        targets = _EVENTS.values() if c.failure == "all" else [_EVENTS[c.failure]]
+        failures = [i for each in targets for i in _where(record, kind="failure", target=each)]
+        yield _Rule("max_failure", c.max_failure, failures, _NEEDED[c.failure])
     if c.min_success != "off":
-        missing = "it needs episodes that record success, or `termination` success"
         found = _where(record, kind="failure", target="success")
-        yield _judged("min_success", c.min_success, record, found, missing)
+        yield _Rule("min_success", c.min_success, found, _NEEDED["success"])
 
 
-def _error(record: "Record", c: Conditions, required: float) -> Condition:
-    """The condition on the RMS error."""
+def _error_rule(record: "Record", c: Conditions, required: float, share: float | None) -> _Rule:
+    """The RMS error: a mean risk, a level, or the headline."""
     if c.unit != "off":
         found = _where(record, kind="mean-risk", unit=c.unit)
-        missing = f"it needs `unit` {c.unit}"
-        return _judged("max_rms", required, record, found, missing, _clipped(record, c))
-    if c.share != "off":
+        return _Rule(
+            "max_rms", required, found, f"it needs `unit` {c.unit}", objection=_clipped(record, c)
+        )
+    if share is not None:
         levels = _where(record, kind="tolerance")
-        return _on_share("max_rms", required, record, levels, c.share, "it needs `scheme` auto")
+        return _Rule("max_rms", required, levels, "it needs `scheme` auto", share)
     first = record.statements[record.headline]
+    found = [record.headline] if first.kind in ("tolerance", "mean-risk") else []
+    missing = "its headline is not on the RMS error of the predicted return"
     objection = ""
-    if first.kind == "tolerance" and (first.share or 0.0) < _LEVEL:
-        objection = "a level below 90 % counts only with `share`"
-    elif first.kind == "mean-risk":
+    if first.kind == "mean-risk":
         objection = _clipped(record, c)
         if first.unit == "step":
             objection = "independent steps are assumed only with `unit` step"
-    usable = first.kind in ("tolerance", "mean-risk")
-    found = [record.headline] if usable else []
-    missing = "its headline is not on the RMS error of the predicted return"
-    return _judged("max_rms", required, record, found, missing, objection)
+    return _Rule("max_rms", required, found, missing, objection=objection)
 
 
-def _return(record: "Record", c: Conditions, required: float, target: str) -> Condition:
-    """The condition on the return that a share of new episodes reaches."""
-    stated = [i for i in _where(record, target=target) if record.statements[i].share is not None]
-    if c.share == "off":
-        low = stated and (record.statements[stated[0]].share or 0.0) < _LEVEL
-        objection = "a share below 90 % counts only with `share`" if low else ""
-        return _judged("min_return", required, record, stated, "", objection)
-    return _on_share("min_return", required, record, stated, c.share, "")
+def _judged(record: "Record", rule: _Rule) -> Iterator[Condition]:
+    """The rule on every kind of statement found, such as that of each task; without one a no."""
+    kinds: dict[str, list[int]] = {}
+    for index in rule.found:
+        kinds.setdefault(record.statements[index].name, []).append(index)
+    if not kinds:
+        yield _not_stated(rule, rule.missing)
+    for found in kinds.values():
+        if rule.share is None:
+            yield _judge(record, rule, found[0])
+            continue
+        stated = sorted((record.statements[index].share or 0.0, index) for index in found)
+        enough = [index for share, index in stated if share >= rule.share]
+        if enough:
+            yield _judge(record, rule, enough[0])
+        else:
+            from tightrope.certificates.text import percent
+
+            most = percent(stated[-1][0])
+            yield _not_stated(rule, f"it is stated for at most {most} of new episodes")
 
 
-def _failures(record: "Record", c: Conditions, required: float) -> Iterator[Condition]:
-    """A condition on every kind of failure that is meant and stated."""
-    targets = list(_EVENTS.values()) if c.failure == "all" else [_EVENTS[c.failure]]
-    found = [i for target in targets for i in _where(record, kind="failure", target=target)]
-    if not found:
-        missing = {
-            "early": "it needs `termination` failure or neutral",
-            "success": "it needs episodes that record success, or `termination` success",
-            "return": "it needs `fail_below`",
-            "all": "it states no failure",
-        }[c.failure]
-        yield _judged("max_failure", required, record, [], missing)
-    for index in found:
-        yield _judged("max_failure", required, record, [index], "")
+def _not_stated(rule: _Rule, missing: str) -> Condition:
+    reason = f"the certificate does not state this: {missing}; certify it {_AGAIN}"
+    return Condition(rule.name, rule.required, None, False, None, reason)
 
 
-def _judged(
-    name: str,
-    required: float,
-    record: "Record",
-    found: Sequence[int],
-    missing: str,
-    objection: str = "",
-) -> Condition:
-    """A condition on the first of the statements found; without one it fails.
-
-    Args:
-        name: of the condition.
-        required: the number asked for.
-        record: the certificate.
-        found: indices of statements that it may be judged by.
-        missing: what a certificate needs to have one.
-        objection: why the statement does not count; empty if it does.
-    """
-    if not found:
-        reason = f"the certificate does not state this: {missing}; certify it {_AGAIN}"
-        return Condition(name, required, None, False, None, reason)
+def _judge(record: "Record", rule: _Rule, index: int) -> Condition:
+    """One statement against what is required."""
     from tightrope.certificates.text import sentence
 
-    statement = record.statements[found[0]]
-    value, passed = statement.limit, statement.limit >= required
-    if name.startswith("max_"):
-        if statement.direction == "at-least":  # a failure is the lack of a success
+    s, objection = record.statements[index], rule.objection
+    value, passed = s.limit, s.limit >= rule.required
+    if rule.name.startswith("max_"):
+        if s.direction == "at-least":  # a failure is the lack of a success
             value = 1.0 - value
-        passed = value <= required
-    if statement.void or statement.vacuous:
+        passed = value <= rule.required
+    if rule.share is None and s.share is not None and s.share < _LEVEL:
+        objection = "a level below 90 % counts only with `share`"
+    if s.void or s.vacuous:
         objection = "a limit that can never be exceeded says nothing"
-    reason = f"{sentence(statement)} Statement {found[0]}, assumes {statement.assumes}"
-    if statement.unit == "step" and record.checks.dependent:
+    reason = f"{sentence(s)} Statement {index}, assumes {s.assumes}"
+    if s.unit == "step" and record.checks.dependent:
         reason += f", which these are not (p = {record.checks.dependence:.3g})"
     reason += f"; does not count: {objection}" if objection else ""
-    return Condition(name, required, value, bool(passed and not objection), found[0], reason)
+    return Condition(rule.name, rule.required, value, passed and not objection, index, reason)
 
 
 def _clipped(record: "Record", c: Conditions) -> str:
@@ -273,19 +310,6 @@ def _clipped(record: "Record", c: Conditions) -> str:
         f"{record.clipped_share:.2%} of the returns are outside the range that it is clipped to; "
         "accept that with `allow_clipped`, or ask for a level that clips nothing with `share`"
     )
-
-
-def _on_share(
-    name: str, required: float, record: "Record", found: Sequence[int], share: float, missing: str
-) -> Condition:
-    """A condition on the statement about the smallest share that is large enough."""
-    from tightrope.certificates.text import percent
-
-    stated = sorted((record.statements[index].share or 0.0, index) for index in found)
-    enough = [index for each, index in stated if each >= share]
-    if stated:
-        missing = f"it is stated for at most {percent(stated[-1][0])} of new episodes"
-    return _judged(name, required, record, enough, missing)
 
 
 def _where(record: "Record", **fields: Any) -> list[int]:

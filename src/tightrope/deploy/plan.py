@@ -13,13 +13,16 @@ from tightrope.certificates.breakdown import PARTS, Parts, breakdown
 from tightrope.certificates.certificate import Certificate
 from tightrope.certificates.evidence import Evidence
 from tightrope.certificates.options import Unit
-from tightrope.certificates.recompute import ledger_of
+from tightrope.certificates.recompute import headline_of, ledger_of
 from tightrope.certificates.statements import families_for
 from tightrope.certificates.statements.base import Family, Limit, Statement, Values
 from tightrope.certificates.statements.pac_bayes import Measured, Portion, bound_chain, final_bound
 from tightrope.certificates.statements.tolerance import LEVELS
+from tightrope.certificates.table_certificate import evidence_of
 from tightrope.certificates.text import limit_text, percent, rounded, title
+from tightrope.deploy.check import Conditions, check
 from tightrope.errors import InputError, as_lines
+from tightrope.rollouts.results_table import table_of
 
 __all__ = ["Terms", "episodes_for", "forecast", "summary", "target_summary", "terms"]
 
@@ -62,15 +65,15 @@ def forecast(certificate: Certificate, episodes: int) -> tuple[Statement, ...]:
     return _Forecast(certificate).statements(int(episodes))
 
 
-def episodes_for(certificate: Certificate, rms: float) -> int | None:
-    """Episodes that would certify a mean risk of at most `rms`; None if none up to 10,000 would.
+def episodes_for(certificate: Certificate, conditions: Conditions) -> int | None:
+    """Episodes to fit and to calibrate that would meet the conditions of a check.
 
-    In the unit of the certificate, in return units; episodes to fit and to calibrate together.
+    None if no number up to 10,000 would.
     """
     ahead = _Forecast(certificate)
 
     def reached(count: int) -> bool:
-        return ahead.rms(count) <= rms
+        return check(ahead.certified(count), conditions).passed
 
     lower = upper = ahead.fewest
     while not reached(upper):
@@ -89,7 +92,8 @@ def terms(certificate: Certificate) -> Terms:
     hidden = 0.0
     if c.unit == "step":
         share = min((c.effective_n or 0.0) / max(c.portions[-1].n, 1), 1.0)
-        hidden = max(ahead.risk(c.unit, share)[0] - (c.bound or 0.0), 0.0)
+        (fewer,) = ahead.grown(c.statement(f"mean over {c.unit}s"), share)
+        hidden = max(fewer.value - (c.bound or 0.0), 0.0)
     return Terms(breakdown(c.portions, c.ledger, c.settings.kappa)[-1], hidden)
 
 
@@ -98,30 +102,27 @@ def summary(certificate: Certificate, numbers: Iterable[int]) -> str:
     c = certificate
     lines = [title(c).replace("Risk certificate", "Forecast")]
     lines.append("A forecast, not a promise: what was measured is taken to stay as it is.")
-    columns = {f"now ({c.episodes.validation:,})": c.statements}
+    now = c.episodes.validation or len(c.rollouts)
+    columns = {f"now ({now:,})": c.statements}
     for number in numbers:
         try:
             columns[f"{number:,}"] = forecast(c, number)
         except InputError:
             lines.append(f"{number:,} episodes are too few, with {c.episodes.fit} to fit.")
-    lines += ["", *_table(columns), "", *_made_of(c)]
+    lines += ["", *_table(columns)]
+    lines += [] if c.fitted is None else ["", *_made_of(c)]
     return as_lines(lines)
 
 
-def target_summary(certificate: Certificate, rms: float) -> tuple[int | None, str]:
-    """How many episodes would certify a mean risk of `rms`, and that in words."""
-    c, count = certificate, episodes_for(certificate, rms)
-    low, high = c.limits
-    target = f"rms<={rms:g} (mean over {c.unit}s, clipped to [{low:.4g}, {high:.4g}])"
+def target_summary(certificate: Certificate, conditions: Conditions) -> tuple[int | None, str]:
+    """How many episodes would meet the conditions, and that in words."""
+    count = episodes_for(certificate, conditions)
     if count is not None:
-        return count, f"{target}: about {count:,} episodes to fit and to calibrate."
-    error = c.portions[-1].loss ** 0.5 * c.width
-    least = _Forecast(c).rms(_MOST)
-    return None, (
-        f"{target}: not even with {_MOST:,} episodes; they would certify {rounded(least)}, and the "
-        f"error in the sample is {rounded(error, 'nearest')}. A better predictor might: fit it to "
-        "more episodes."
-    )
+        kinds = "episodes" if table_of(certificate.rollouts) else "episodes to fit and to calibrate"
+        return count, f"About {count:,} {kinds} would meet these conditions."
+    report = check(_Forecast(certificate).certified(_MOST), conditions)
+    failing = [f"  {each}" for each in report.conditions if not each.passed]
+    return None, as_lines([f"Not even {_MOST:,} episodes would meet these conditions:", *failing])
 
 
 class _Forecast:
@@ -133,58 +134,51 @@ class _Forecast:
         self.ledger = ledger_of(c.settings, c.rollouts)
         self.families = {each.name: each for each in families_for(c.settings, c.rollouts)}
         first = c.episodes.pilot + (c.episodes.fit if c.settings.scheme.fixed else 0)
-        last = c.episodes.pilot + c.episodes.validation
-        self.seen: Evidence = c.evidence(c.rollouts.span(first, last))
+        rows = c.rollouts.span(first, c.episodes.pilot + c.episodes.validation)
+        self.seen: Evidence = evidence_of(c.rollouts) if c.fitted is None else c.evidence(rows)
         self.scores: dict[str, Values] = {}
         self.fewest = max(len(c.settings.scheme.weights), c.settings.fit + 1, 2)
 
+    def certified(self, episodes: int) -> Certificate:
+        """The certificate with the statements of another number of episodes."""
+        statements = self.statements(episodes)
+        return replace(self.certificate, statements=statements, headline=headline_of(statements))
+
     def statements(self, episodes: int) -> tuple[Statement, ...]:
         """In the order of the certificate; the levels of a family may be others."""
+        c, scheme = self.certificate, self.settings.scheme
+        sizes = scheme.sizes(episodes, self.settings.fit)
+        counted = episodes if scheme.kind == "recursive" else sizes[-1]
         found: list[Statement] = []
-        for name in dict.fromkeys(s.name for s in self.certificate.statements):
-            found += self._statements(self.certificate.statement(name), episodes)
+        for name in dict.fromkeys(s.name for s in c.statements):
+            statement = c.statement(name)
+            if name in self.families:
+                now = len(self.seen)
+                number = counted if scheme.fixed else episodes
+            else:  # a posterior's risk
+                now, number = self._portions(statement.unit)[0].episodes, counted
+            found += self.grown(statement, number / now)
         return tuple(found)
 
-    def rms(self, episodes: int) -> float:
-        """The mean risk in the unit of the certificate, in return units."""
-        name = f"mean over {self.settings.unit}s"
-        (found,) = self._statements(self.certificate.statement(name), episodes)
-        return found.limit
-
-    def risk(self, unit: Unit, factor: float) -> tuple[float, int]:
-        """The mean risk with `factor` times the units, and how many those are."""
-        name, portions = f"mean over {unit}s", self._portions(unit)
-        if not portions:
-            raise InputError(f"expected a certificate of a mean over {unit}s, found none")
-        if name not in self.families:
-            bounded = self._bounded(portions, factor)
-            return final_bound(bounded)[0], bounded[0].n
-        n = max(1, round(portions[-1].n * factor))
-        (limit,) = self._limits(self.families[name], self.certificate.statement(name), n)
-        return self.families[name].outward(limit.value), n
-
-    def _statements(self, statement: Statement, episodes: int) -> Iterator[Statement]:
-        """The statements of one family."""
-        family, c = self.families.get(statement.name), self.certificate
-        counted = self._counted(episodes)
-        if family is None:  # a posterior's risk
-            bound, n = self.risk(
-                statement.unit, counted / self._portions(statement.unit)[0].episodes
-            )
+    def grown(self, statement: Statement, factor: float) -> Iterator[Statement]:
+        """The statements of its family with `factor` times the units."""
+        s, c = statement, self.certificate
+        family = self.families.get(s.name)
+        if family is None:
+            bounded = self._bounded(self._portions(s.unit), factor)
+            bound = final_bound(bounded)[0]
             raw, rms = bound * c.width**2, float(np.sqrt(bound)) * c.width
-            yield replace(statement, value=bound, value_raw=raw, rms_raw=rms, n=n, note="")
+            yield replace(s, value=bound, value_raw=raw, rms_raw=rms, n=bounded[0].n, note="")
             return
-        n = counted if self.settings.scheme.fixed else episodes
-        if statement.unit == "step":
-            n = max(1, round(statement.n / len(self.seen) * n))
-        joint = c.joint_confidence
-        for limit in self._limits(family, statement, n):
-            yield family.stated(limit, n, self.seen, statement.chosen, statement.confidence, joint)
+        n = max(1, round(s.n * factor))
+        for limit in self._limits(family, s, n):
+            yield family.stated(limit, n, self.seen, s.chosen, s.confidence, c.joint_confidence)
 
     def _limits(self, family: Family, statement: Statement, n: int) -> list[Limit]:
         """The limits of a family on n units like those measured."""
         if family.name not in self.scores:
-            self.scores[family.name] = family.scores(self.seen, statement.chosen)
+            seen = family.within(self.seen)
+            self.scores[family.name] = family.scores(seen, statement.chosen)
         scores = self.scores[family.name]
         if statement.share is not None:
             side = 1.0 if statement.direction == "at-most" else -1.0
@@ -193,12 +187,6 @@ class _Forecast:
             scores = _resampled(scores, min(n, max(_FINEST, len(scores))))
         delta = self.ledger.failure(family.budget)
         return list(family.limits(scores, delta=delta, chosen=statement.chosen))
-
-    def _counted(self, episodes: int) -> int:
-        """Episodes that the statements on the predictor would rest on."""
-        scheme = self.settings.scheme
-        sizes = scheme.sizes(episodes, self.settings.fit)
-        return episodes if scheme.kind == "recursive" else sizes[-1]
 
     def _portions(self, unit: Unit) -> tuple[Portion, ...]:
         c = self.certificate

@@ -16,20 +16,16 @@ __all__ = ["SIDE", "Axis", "Chart", "Series", "Table", "number", "short", "sprea
 
 SIDE = 1000  # of the box, in its own units
 
-Shape = Literal["line", "steps", "dots", "area", "bars", "rule", "rule-line", "targets"]
+Shape = Literal["line", "steps", "dots", "area", "bars", "rule", "targets"]
 
 
 @dataclass(frozen=True)
 class Axis:
-    """One direction of a chart: what it measures, from where to where.
-
-    On a logarithmic one both ends are above 0, and what is not stands at the lower end.
-    """
+    """One direction of a chart: what it measures, from where to where."""
 
     name: str
     low: float
     high: float
-    log: bool = False
 
     @classmethod
     def around(cls, name: str, *values: ArrayLike, zero: bool = False) -> "Axis":
@@ -41,21 +37,9 @@ class Axis:
         room = 0.04 * (high - low) or 0.5 * abs(high) or 0.5
         return cls(name, low if zero and low == 0 else low - room, high + room)
 
-    @classmethod
-    def logarithmic(cls, name: str, *values: ArrayLike) -> "Axis":
-        """An axis of decades that has room for all values above 0; at least one must be."""
-        every = np.concatenate([np.ravel(np.asarray(each, float)) for each in values])
-        low, high = float(every[every > 0].min()), float(every.max())
-        room = (high / low) ** 0.04 if high > low else 2.0
-        return cls(name, low / room, high * room, log=True)
-
     def place(self, values: ArrayLike) -> NDArray[np.float64]:
         """Where values are, in units of the box; what lies outside stays on its edge."""
-        found: NDArray[np.float64] = np.asarray(values, float)
-        if self.log:
-            share = np.log(np.maximum(found, self.low) / self.low) / math.log(self.high / self.low)
-        else:
-            share = (found - self.low) / (self.high - self.low)
+        share = (np.asarray(values, float) - self.low) / (self.high - self.low)
         return np.asarray(np.clip(share, 0.0, 1.0) * SIDE)
 
     @property
@@ -64,12 +48,6 @@ class Axis:
         return [(float(self.place(value)) / SIDE * 100, short(value)) for value in self._round()]
 
     def _round(self) -> list[float]:
-        if self.log:
-            decades = math.log10(self.high / self.low)
-            steps = (1, 2, 5) if decades < 1.7 else (1, 3) if decades < 3 else (1,)
-            first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
-            every = [m * 10.0**power for power in range(first, last + 1) for m in steps]
-            return [value for value in every if self.low <= value <= self.high]
         raw = (self.high - self.low) / 5
         power = 10.0 ** math.floor(math.log10(raw))
         step = next(m * power for m in (1, 2, 2.5, 5, 10) if m * power >= raw * (1 - 1e-9))
@@ -91,7 +69,6 @@ class Series:
         lower: of an area.
         more: further columns of numbers for the read-out, by name.
         read: whether the read-out follows it.
-        hollow: whether dots are open, to be told apart without colours.
     """
 
     name: str
@@ -102,7 +79,6 @@ class Series:
     lower: NDArray[Any] | None = None
     more: dict[str, Sequence[Any]] = field(default_factory=dict)
     read: bool = True
-    hollow: bool = False
 
 
 @dataclass(frozen=True)
@@ -125,7 +101,7 @@ class Chart:
         x: across.
         y: up.
         series: from back to front.
-        table: behind it; None where the page has these numbers in a table of their own.
+        table: behind it.
         nearest: the read-out goes to the nearest point, or to the nearest along x.
     """
 
@@ -136,7 +112,7 @@ class Chart:
     x: Axis
     y: Axis
     series: tuple[Series, ...]
-    table: Table | None
+    table: Table
     nearest: Literal["x", "point"] = "x"
 
     @property
@@ -149,7 +125,6 @@ class Chart:
         return {
             "x": [self.x.low, self.x.high, self.x.name],
             "y": [self.y.low, self.y.high, self.y.name],
-            "log": [name for name in ("x", "y") if getattr(self, name).log],
             "nearest": self.nearest,
             "series": [
                 {"name": s.name, "role": s.role, "x": plain(s.x), "y": plain(s.y), "more": s.more}

@@ -12,7 +12,7 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from tightrope.rollouts.episodes import Episodes
 
 __all__ = [
     "Evaluation",
+    "Reading",
     "ResultsTable",
     "counts_of",
     "is_results",
@@ -32,6 +33,23 @@ __all__ = [
 
 Evaluation = int | Literal["last", "best"]
 Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a table of results is read."""
+
+    columns: Annotated[str, "ROLE=NAME,..."] = ""
+    """Which column of a table is what, such as "return=score,success=ok,task=suite". Roles with a
+    row per episode: return, success, seed, episode, task; with a row per step: obs, reward,
+    episode, step, terminated, truncated, done, success, action ("obs=joint_*,torque"). By default
+    they go by their usual names; nothing after = means that there is no such column."""
+    frozen: bool = False
+    """The rows of a monitor.csv of Stable-Baselines3 are evaluation episodes of one policy."""
+    evaluation: Evaluation = "last"
+    """Of an evaluations.npz of Stable-Baselines3: its number, from 1; the last; or the best, for
+    which the confidence accounts."""
+
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
 _LARGEST = 200_000_000  # bytes of a table

@@ -1,2 +1,2 @@
-from .run import Finished as Finished, describe as describe, run_study as run_study
-from .spec import Study as Study, load_study as load_study
+from .config import Study as Study, load_study as load_study
+from .runner import StudyRun as StudyRun, describe as describe, run_study as run_study

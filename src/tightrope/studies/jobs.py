@@ -1,31 +1,47 @@
 """A job: a pure function from a specification to a folder that is named by its content.
 
 A job is done when its folder is there. It is filled under another name and renamed, so that it is
-whole or absent; a study resumes by running the jobs that are not done.
+whole or absent; a study resumes by running the jobs that are not done. Each is a command as well:
+
+    python -m tightrope.studies.jobs FOLDER < job.json
 """
 
 import hashlib
 import importlib
 import json
 import os
-import shutil
+import stat
+import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from tightrope.errors import InputError, one_line
-from tightrope.files import sync_folder, write_folder
+from tightrope.files import (
+    delete,
+    make_folder,
+    refuse_links,
+    rename,
+    sync_folder,
+    write_folder,
+    write_text,
+)
 from tightrope.system import library_versions
 
-__all__ = ["JOB_FILE", "JOB_FORMAT", "Job", "clear_leftovers", "is_done", "read_job", "run_job"]
+__all__ = ["JOB_FILE", "JOB_FORMAT", "Job", "JobError", "clear_leftovers", "read_job", "run_job"]
 
-JOB_FORMAT = "tightrope.job/1"
+JOB_FORMAT = "tightrope.job/2"
 JOB_FILE = "job.json"
-Function = Callable[[Mapping[str, Any], Sequence[Path], Path], None]
+Task = Callable[[Mapping[str, Any], Sequence[Path], Path], None]
+
+
+class JobError(Exception):
+    """Why a job could not be done, in one line."""
 
 
 @dataclass(frozen=True)
@@ -33,98 +49,88 @@ class Job:
     """One unit of work.
 
     Attributes:
-        stage: ``train``, ``collect``, ``certify``: the first part of its name.
-        function: ``module:name`` of what does it: takes the specification, the folders of the jobs
-            that it needs, and the folder to fill.
-        spec: JSON-like; with `needs` it determines the content of the folder.
+        stage: ``train``, ``policy``, ``collect``, ``certify``: the first part of its id.
+        task: ``module:name`` of the function that does it; it takes the specification, the folders
+            of the jobs that it needs, and the folder to fill.
+        spec: JSON-like; with `task` and `needs` it determines the content of the folder.
         needs: ids of the jobs whose folders it reads.
         label: for people.
-        resumes: whether the function goes on in a folder that an earlier try left.
-        seconds: expected, on one core.
-        size: expected bytes of the folder.
+        resumable: whether the task continues in a folder that a killed attempt left.
     """
 
     stage: str
-    function: str
+    task: str
     spec: Mapping[str, Any]
     needs: tuple[str, ...] = ()
     label: str = field(default="", compare=False)
-    resumes: bool = False
-    seconds: float = field(default=1.0, compare=False)
-    size: float = field(default=0.0, compare=False)
+    resumable: bool = False
 
     @cached_property
     def id(self) -> str:
         """Stage and digest of what determines the content."""
-        content = {"function": self.function, "spec": self.spec, "needs": self.needs}
+        content = {"task": self.task, "spec": self.spec, "needs": self.needs}
         text = json.dumps({"format": JOB_FORMAT, **content}, sort_keys=True)
         return f"{self.stage}-{hashlib.sha256(text.encode()).hexdigest()[:20]}"
 
+    @property
+    def name(self) -> str:
+        """Stage and label, for people."""
+        return f"{self.stage} {self.label}"
+
     def to_json(self) -> dict[str, Any]:
-        """What its folder says of it."""
-        named = {"function": self.function, "spec": self.spec, "needs": list(self.needs)}
-        return {"format": JOB_FORMAT, "id": self.id, "stage": self.stage, **named}
+        """What its command reads and its folder records."""
+        return {"format": JOB_FORMAT, "id": self.id, **asdict(self)}
 
 
-def run_job(job: Job, folder: Path, function: Function | None = None) -> None:
+def run_job(job: Job, folder: Path, task: Task | None = None) -> None:
     """Do the job, unless it is done, and put its folder into `folder`.
 
     Args:
         job: what to do.
         folder: with the folders of the jobs that it needs.
-        function: what does it, if not the function that it names.
+        task: what does it, if not the function that it names.
 
     Raises:
         InputError: an argument of the job is wrong, or the disk is full.
     """
     final = folder / job.id
-    if is_done(final):
+    if read_job(final) is not None:
         return
-    if function is None:
-        module, _, name = job.function.partition(":")
-        function = getattr(importlib.import_module(module), name)
-    if not folder.is_dir():  # writing would make it anew
+    if task is None:
+        module, _, name = job.task.partition(":")
+        task = getattr(importlib.import_module(module), name)
+    if not folder.is_dir():  # writing would make it again
         raise InputError(f"expected the folder of the jobs at {str(folder)!r}, found it gone")
-    needs = [folder / need for need in job.needs]
     begun = time.monotonic()
 
     def fill(path: Path) -> None:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("default")
-            function(job.spec, needs, path)
+            task(job.spec, [folder / need for need in job.needs], path)
         record = {**job.to_json(), "seconds": round(time.monotonic() - begun, 2)}
         record["warnings"] = sorted({one_line(each.message) for each in caught})  # type: ignore
         record["versions"] = library_versions()
-        (path / JOB_FILE).write_text(json.dumps(record, indent=2, sort_keys=True) + "\n")
+        write_text(path / JOB_FILE, json.dumps(record, indent=2, sort_keys=True) + "\n")
 
-    if not job.resumes:
+    if not job.resumable:
         write_folder(final, fill)
         return
     partial = folder / f".{job.id}.partial"
-    partial.mkdir(parents=True, exist_ok=True)
+    make_folder(partial)
     fill(partial)
     sync_folder(partial)
-    os.replace(partial, final)
+    rename(partial, final)
 
 
-def is_done(folder: Path) -> bool:
-    """Whether a job's folder is there, whole.
-
-    Raises:
-        InputError: something else has its name.
-    """
-    if not folder.exists():
-        return False
-    read_job(folder)
-    return True
-
-
-def read_job(folder: Path) -> dict[str, Any]:
-    """What a finished job's folder says of it.
+def read_job(folder: Path) -> dict[str, Any] | None:
+    """The record in a finished job's folder; None where there is no folder.
 
     Raises:
-        InputError: it is no job's folder, or another job's.
+        InputError: it is no job's folder, another job's, or has links in it.
     """
+    if not folder.exists() and not folder.is_symlink():
+        return None
+    refuse_links(folder)
     try:
         content = json.loads((folder / JOB_FILE).read_text())
     except (OSError, ValueError) as error:
@@ -132,18 +138,50 @@ def read_job(folder: Path) -> dict[str, Any]:
             f"expected a finished job in {str(folder)!r}, found something else ({one_line(error)}):"
             " move it away"
         ) from None
-    if not isinstance(content, dict) or content.get("format") != JOB_FORMAT:
-        raise InputError(f"expected the format {JOB_FORMAT} in {str(folder / JOB_FILE)!r}")
-    if content.get("id") != folder.name:
+    wanted = {"format": JOB_FORMAT, "id": folder.name}
+    found = {key: content.get(key) for key in wanted} if isinstance(content, dict) else None
+    if found != wanted:
         raise InputError(
-            f"expected the job {folder.name} in {str(folder)!r}, found {content.get('id')}: move "
-            "it away"
+            f"expected the job {folder.name} ({JOB_FORMAT}) in {str(folder)!r}, found "
+            f"{str(found)[:80]}: move it away"
         )
-    return content
+    return content  # type: ignore[no-any-return]
 
 
 def clear_leftovers(folder: Path, pattern: str = ".*") -> None:
     """Remove what killed jobs left half-written; trainings that can be resumed stay."""
     for path in folder.glob(pattern) if folder.is_dir() else ():
         if not path.name.endswith(".partial"):
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+            delete(path)
+
+
+def main() -> int:
+    """Run the job on standard input; the reason of a failure goes to standard output."""
+    answer = os.dup(1)
+    os.dup2(2, 1)  # what an environment prints must not land in the answer
+    sys.path.append(os.getcwd())
+    by_hand = not stat.S_ISFIFO(os.fstat(0).st_mode)
+    content = json.loads(sys.stdin.read() if by_hand else sys.stdin.readline() or "null")
+    if content is None:  # the study was killed before it said what to do
+        return 1
+    job = Job(**{each.name: content[each.name] for each in fields(Job)})
+    if not by_hand:
+        threading.Thread(target=_end_with_the_study, daemon=True).start()
+    try:
+        run_job(job, Path(sys.argv[1]))
+    except Exception as error:  # whatever environments, policies and libraries raise
+        kind = "" if isinstance(error, InputError) else f"{type(error).__name__}: "
+        os.write(answer, f"{kind}{one_line(error, limit=500)}\n".encode())
+        return 1
+    return 0
+
+
+def _end_with_the_study() -> None:
+    """End at once when the pipe closes: who resumes the study must not find a training in use."""
+    while os.read(0, 1 << 16):
+        pass
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

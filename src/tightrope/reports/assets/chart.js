@@ -30,10 +30,7 @@ class Chart {
 
   share(axis, value) {
     const [low, high] = this.data[axis];
-    const part = this.data.log.includes(axis)
-      ? Math.log(Math.max(value, low) / low) / Math.log(high / low)
-      : (value - low) / (high - low);
-    return Math.min(1, Math.max(0, part));
+    return Math.min(1, Math.max(0, (value - low) / (high - low)));
   }
 
   clear() { this.cursor.hidden = this.mark.hidden = true; }

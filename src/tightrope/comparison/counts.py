@@ -1,0 +1,232 @@
+"""Two counts such as 74/80 and 91/120: no pairs and no order, so two answers; section D."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tightrope.bounds import rate_difference_lower, rate_sequence, rate_test
+from tightrope.certificates.ledger import comparison_ledger
+from tightrope.certificates.text import percent, rounded
+from tightrope.comparison.compare_options import CompareOptions
+from tightrope.comparison.questions import UNDECIDED
+from tightrope.errors import InputError, as_lines
+from tightrope.rollouts.results_table import Reading, counts_of, is_results, read_results
+
+__all__ = ["Answer", "CountComparison", "are_counts", "compare_counts"]
+
+_MOST = 64  # times the episodes there are, up to which a forecast goes
+_ORDERED = ("gamma", "return_range", "fail_below", "termination", "order")
+
+Counts = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Which succeeds more often, in one of two situations.
+
+    Attributes:
+        low: lower end of the interval of the rate of A less that of B.
+        high: upper end.
+        first: interval of the rate of A; None where there is one of the difference alone.
+        second: the same of B.
+        p_value: of equal rates; None where there is none.
+        detectable: the smallest difference in favour of the better one that as many episodes would
+            decide, the rate of the other one being as it is; None if there is none.
+        more: further episodes in all that would decide at these rates; None if too many.
+        verdict: which is better, or that it is not decided.
+    """
+
+    low: float
+    high: float
+    first: tuple[float, float] | None
+    second: tuple[float, float] | None
+    p_value: float | None
+    detectable: float | None
+    more: int | None
+    verdict: str
+
+
+@dataclass(frozen=True)
+class CountComparison:
+    """What two counts tell of two policies.
+
+    Attributes:
+        names: of A and B.
+        counts: successes and episodes of each.
+        fixed: if the numbers of episodes were fixed beforehand.
+        looked: if they were not, or if somebody looked on the way.
+        confidence: of either.
+        candidates: comparisons to choose from.
+    """
+
+    names: tuple[str, str]
+    counts: tuple[Counts, Counts]
+    fixed: Answer
+    looked: Answer
+    confidence: float
+    candidates: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The comparison as a JSON object."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        (x, n), (y, m) = self.counts
+        gap = 100 * (x / n - y / m)
+        holds = f"confidence {percent(self.confidence)}"
+        if self.candidates > 1:
+            holds += f" in all {self.candidates} comparisons"
+        return as_lines(
+            [
+                f"A: {self.names[0]}, B: {self.names[1]}",
+                f"A succeeds in {100 * x / n:.1f} % of {n:,} episodes, B in {100 * y / m:.1f} % of "
+                f"{m:,}: {abs(gap):.1f} points {'less' if gap < 0 else 'more'}.",
+                "",
+                f"Number of episodes fixed beforehand: {_words(self.fixed)}",
+                f"Looked at on the way, or not sure:   {_words(self.looked)}",
+                "",
+                f"Each line holds with {holds}, if episodes are independent and alike; use the one "
+                "that describes how you counted.",
+            ]
+        )
+
+
+def _words(a: Answer) -> str:
+    p = ""
+    if a.p_value is not None:
+        p = f" (p {'< 0.0001' if a.p_value < 1e-4 else f'= {a.p_value:.4f}'}, Boschloo)"
+    parts = [f"{a.verdict}{p}; A - B {_points(a.low, a.high)} points"]
+    if a.first is not None and a.second is not None:
+        parts.append(f"A {_points(*a.first)} %, B {_points(*a.second)} %")
+    if a.detectable is None:
+        parts.append("too few episodes to detect any difference")
+    else:
+        parts.append(f"as many episodes detect {100 * a.detectable:.1f} points or more")
+    if a.verdict == UNDECIDED:
+        parts.append("no number would decide" if a.more is None else f"about {a.more:,} more would")
+    return "; ".join(parts)
+
+
+def _points(low: float, high: float) -> str:
+    return f"{rounded(100 * low, 'down')} to {rounded(100 * high, 'up')}"
+
+
+def are_counts(first: Any, second: Any) -> bool:
+    """Whether one of two results is counts."""
+    return any(isinstance(each, str) and counts_of(each) is not None for each in (first, second))
+
+
+def compare_counts(
+    first: Any, second: Any, options: CompareOptions, reading: Reading
+) -> CountComparison:
+    """Compare counts, or the successes in a table with counts.
+
+    Raises:
+        InputError: one has no successes, or several tasks, or an option needs an order or returns.
+    """
+    for name in _ORDERED:
+        if getattr(options, name) != getattr(CompareOptions, name):
+            raise InputError(f"expected no `{name}` for counts, which have no returns and no order")
+    names, counts, candidates = [], [], options.candidates
+    for source in (first, second):
+        if not is_results(source, reading.columns):
+            raise InputError(f"expected counts or a table of results with counts, found {source!r}")
+        table = read_results(source, **vars(reading))
+        if table.success is None or len(table.tasks) > 1:
+            raise InputError(
+                f"expected successes of one task to compare with counts, found {table.name}"
+            )
+        names.append(table.name)
+        counts.append((int(table.success.sum()), len(table)))
+        candidates *= table.candidates
+    ledger = comparison_ledger(
+        ["difference"],
+        delta=options.delta,
+        delta_prime=options.delta_prime,
+        candidates=candidates,
+    )
+    side = ledger.failure("difference: lower")
+    one, other = counts
+    return CountComparison(
+        names=(names[0], names[1]),
+        counts=(one, other),
+        fixed=_fixed(one, other, side),
+        looked=_looked(one, other, side),
+        confidence=ledger.confidence,
+        candidates=candidates,
+    )
+
+
+def _fixed(one: Counts, other: Counts, side: float) -> Answer:
+    """Boschloo's test (D.5), and the interval of (D.6)."""
+
+    def decides(a: Counts, b: Counts) -> bool:
+        return rate_test(*a, *b) <= 2.0 * side
+
+    low = rate_difference_lower(*one, *other, delta=side)
+    high = -rate_difference_lower(*other, *one, delta=side)
+    return _answer(decides, one, other, low, high, p_value=rate_test(*one, *other))
+
+
+def _looked(one: Counts, other: Counts, side: float) -> Answer:
+    """A confidence sequence for each rate (D.7), half the failure probability each."""
+
+    def decides(a: Counts, b: Counts) -> bool:
+        first, second = (rate_sequence(*each, delta=side) for each in (a, b))
+        return first[0] > second[1] or second[0] > first[1]
+
+    first, second = (rate_sequence(*each, delta=side) for each in (one, other))
+    low, high = first[0] - second[1], first[1] - second[0]
+    return _answer(decides, one, other, low, high, first=first, second=second)
+
+
+def _answer(
+    decides: Callable[[Counts, Counts], bool],
+    one: Counts,
+    other: Counts,
+    low: float,
+    high: float,
+    **figures: Any,
+) -> Answer:
+    better, worse = (one, other) if one[0] * other[1] >= other[0] * one[1] else (other, one)
+    leader = "A better" if better is one else "B better"
+    least = _smallest(
+        lambda count: decides((count, better[1]), worse),
+        -(-worse[0] * better[1] // worse[1]),
+        better[1],
+    )
+    total = one[1] + other[1]
+
+    def grown(count: int) -> bool:
+        a, b = ((round(x * count / total), round(n * count / total)) for x, n in (one, other))
+        return decides(a, b)
+
+    verdict = leader if decides(one, other) else UNDECIDED
+    apart = one[0] * other[1] != other[0] * one[1]
+    needed = _smallest(grown, total, _MOST * total) if apart else None
+    return Answer(
+        low=low,
+        high=high,
+        first=figures.get("first"),
+        second=figures.get("second"),
+        p_value=figures.get("p_value"),
+        detectable=None if least is None else least / better[1] - worse[0] / worse[1],
+        more=None if needed is None else needed - total,
+        verdict=verdict,
+    )
+
+
+def _smallest(holds: Callable[[int], bool], low: int, high: int) -> int | None:
+    """The smallest number in [low, high] from which on something holds; None if nowhere."""
+    if holds(low):
+        return low
+    step = max(low // 2, 1)
+    while not holds(min(low + step, high)):
+        if low + step >= high:
+            return None
+        low, step = low + step, 2 * step
+    high = min(low + step, high)
+    while high - low > max(1, low // 200):
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high

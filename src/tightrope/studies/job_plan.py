@@ -1,0 +1,251 @@
+"""From a study to its policies and jobs, before anything runs."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tightrope.agents.settings import settings
+from tightrope.certificates.options import Options
+from tightrope.certificates.schemes import scheme
+from tightrope.certificates.settings import PILOT_EPISODES
+from tightrope.environments import EnvInfo
+from tightrope.errors import InputError
+from tightrope.files import sha256
+from tightrope.studies.config import AXES, CertifyBlock, PolicyBlock, Study, TrainBlock
+from tightrope.studies.jobs import Job
+
+__all__ = ["LEVEL_NAMES", "Plan", "PolicyInstance", "child", "plan_jobs", "policy_job"]
+
+LEVEL_NAMES = ("starter", "intermediate", "expert")
+_TASKS = "tightrope.studies.tasks"
+
+
+@dataclass(frozen=True)
+class PolicyInstance:
+    """A policy of the study.
+
+    Attributes:
+        agent: what trained it, or what its table calls it.
+        environment: id.
+        instance: training seed, or name of the policy.
+        level: at which it was frozen.
+        produced_by: the job that its folder comes from.
+        file: of the policy in that folder.
+        module: the environment where its id names a module to import; else the record says it.
+    """
+
+    agent: str
+    environment: str
+    instance: str
+    level: str
+    produced_by: Job
+    file: str
+    module: str = ""
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What the table calls it."""
+        names = ("agent", "environment", "instance", "level")
+        return {name: getattr(self, name) for name in names}
+
+    def __str__(self) -> str:
+        return " ".join(self.labels.values())
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The jobs of a study.
+
+    Attributes:
+        jobs: each after those that it needs.
+        sources: of jobs that only copy policies: their paths, by id.
+        skipped: why a policy that the study names has no jobs.
+    """
+
+    jobs: tuple[Job, ...]
+    sources: dict[str, Path]
+    skipped: tuple[str, ...] = ()
+
+    def of(self, stage: str) -> list[Job]:
+        """The jobs of a stage."""
+        return [job for job in self.jobs if job.stage == stage]
+
+    @property
+    def certificates(self) -> int:
+        """How many the jobs will issue."""
+        return sum(len(job.spec["requests"]) for job in self.of("certify"))
+
+
+def plan_jobs(study: Study) -> Plan:
+    """All jobs; what can be refused beforehand is refused here.
+
+    Raises:
+        InputError: an environment is unknown, a folder holds no policy, two tables ask for the
+            same policy, or a [[certify]] is for none.
+    """
+    policies = [policy for block in study.train for policy in _trained(block)]
+    sources: dict[str, Path] = {}
+    skipped: list[str] = []
+    for own in study.policies:
+        for path in _paths(own, study.root, skipped):
+            for policy in _own(own, path, skipped):
+                sources[policy.produced_by.id] = path
+                policies.append(policy)
+    if len(names := {str(policy): policy for policy in policies}) < len(policies):
+        twice = next(each for each in policies if names[str(each)] is not each)
+        raise InputError(f"expected each policy once, found {twice} twice")
+    if not policies:
+        raise InputError(f"expected policies to certify, found none: {'; '.join(skipped)}")
+    _require_used(study, policies, partly=bool(skipped))
+    first: dict[str, Job] = {}
+    later: list[Job] = []
+    for policy in policies:
+        blocks = [block for block in study.certify if _is_for(block, policy)]
+        for repetition in range(max((block.repetitions for block in blocks), default=0)):
+            asked = [block for block in blocks if block.repetitions > repetition]
+            first[policy.produced_by.id] = policy.produced_by
+            later += _repetition(study, policy, asked, repetition)
+    return Plan((*first.values(), *later), sources, tuple(skipped))
+
+
+def _trained(block: TrainBlock) -> Iterator[PolicyInstance]:
+    chosen = settings(block.agent, block.settings).to_json()
+    if chosen.get("precision") == "auto":  # a job is the same on whatever machine it runs
+        chosen["precision"] = "float32"
+    for environment in block.environments:
+        known = EnvInfo.of(environment)
+        for seed in block.instances:
+            asked = {"agent": block.agent, "environment": environment, "seed": seed}
+            spec = {**asked, "levels": list(block.steps), "settings": chosen}
+            label = f"{block.agent} {environment} {seed}"
+            job = Job("train", f"{_TASKS}:train", spec, label=label, resumable=True)
+            module = environment if ":" in environment else ""
+            for level in LEVEL_NAMES:
+                yield PolicyInstance(block.agent, known.id, str(seed), level, job, level, module)
+
+
+def _paths(block: PolicyBlock, root: Path, skipped: list[str]) -> Iterator[Path]:
+    """What the names of a block stand for."""
+    folder = root / block.folder
+    if not folder.is_dir():
+        raise InputError(f"expected a folder of policies at {str(folder)!r}, found none")
+    for name in block.names:
+        try:
+            paths = sorted(path for path in folder.glob(name) if not path.name.startswith("."))
+        except (ValueError, NotImplementedError) as error:
+            raise InputError(
+                f"expected `names` in {block.folder!r}, found {name!r}: {error}"
+            ) from None
+        if not paths:
+            skipped.append(f"no {name} in {block.folder}")
+        yield from paths
+
+
+def _own(block: PolicyBlock, path: Path, skipped: list[str]) -> Iterator[PolicyInstance]:
+    """The levels of what train wrote, or one policy of any kind."""
+    if (path / "run.json").is_file():
+        try:
+            run = json.loads((path / "run.json").read_text())
+            agent, seed = str(run["agent"]), str(int(run["seed"]))
+            environment = str(run["environment"]["id"])
+        except (OSError, ValueError, KeyError, TypeError):
+            raise InputError(f"expected a training's run.json in {str(path)!r}") from None
+        if lacking := [name for name in LEVEL_NAMES if not (path / name / "policy.json").is_file()]:
+            skipped.append(f"{path.name} has no {' and no '.join(lacking)}")
+            return
+        job = policy_job(path, f"{agent} {environment} {seed}", LEVEL_NAMES)
+        for level in LEVEL_NAMES:
+            yield PolicyInstance(agent, environment, seed, level, job, level)
+        return
+    from tightrope.rollouts import policy_source
+
+    known = policy_source(path, block.environment or None).environment.id
+    name = path.name if path.is_dir() else path.stem
+    job = policy_job(path, f"{block.agent} {name}")
+    yield PolicyInstance(block.agent, known, name, block.level, job, path.name, block.environment)
+
+
+def policy_job(path: Path, label: str, levels: Sequence[str] = ()) -> Job:
+    """The job that copies a policy, or those levels of a training; `StudyFolder.place` does it."""
+    roots = [path / level for level in levels] or [path]
+    files = [file for root in roots for file in ([root] if root.is_file() else root.rglob("*"))]
+    digest = sha256(*sorted(file for file in files if file.is_file()))
+    spec = {"digest": digest, "file": path.name, "levels": list(levels)}
+    return Job("policy", f"{_TASKS}:copied", spec, label=label)
+
+
+def _is_for(block: CertifyBlock, policy: PolicyInstance) -> bool:
+    names = ("agent", "environment", "instance", "level")
+    wanted = {name: getattr(block, f"{name}s") for name in names}
+    return all(not some or getattr(policy, name) in some for name, some in wanted.items())
+
+
+def _repetition(
+    study: Study, policy: PolicyInstance, blocks: Sequence[CertifyBlock], repetition: int
+) -> Iterator[Job]:
+    """The roll-out of a repetition, and a job for all certificates that can share fits."""
+    requests = [request for block in blocks for request in block.requests()]
+    pilots = [each.pilot_episodes for _, each in requests if not scheme(each.scheme).fixed]
+    layout = [
+        max((PILOT_EPISODES if each == "auto" else each for each in pilots), default=0),
+        max(count for block in blocks for count in block.episodes),
+        study.test_episodes,
+    ]
+    shared = {"file": policy.file, "environment": policy.module}
+    label = f"{policy}, repetition {repetition}"
+    seed = child(study.seed, "episodes", str(policy), repetition)
+    spec = {**shared, "episodes": sum(layout), "seed": seed}
+    origin = policy.produced_by.id
+    collect = Job("collect", f"{_TASKS}:collect_rollouts", spec, (origin,), label)
+    yield collect
+    spec = {
+        **shared,
+        "policy": policy.labels,
+        "repetition": repetition,
+        "seed": child(study.seed, "repetition", str(policy), repetition),
+        "layout": layout,
+        "updates": study.updates,
+        "width": study.width,
+    }
+    groups: dict[tuple[Any, ...], list[Options]] = {}
+    for norm, options in requests:
+        key = (options.preset, norm, options.sampling, int(options.episodes))
+        same = groups.setdefault(key, [])
+        if any(all(getattr(a, n) == getattr(options, n) for n in AXES) for a in same):
+            named = ", ".join(f"{name} {getattr(options, name)}" for name in AXES)
+            raise InputError(f"expected each certificate once, found {named} of {policy} twice")
+        same.append(options)
+    for (preset, norm, sampling, count), same in groups.items():
+        yield Job(
+            "certify",
+            f"{_TASKS}:certify",
+            {**spec, "layer_norm": norm, "requests": [_changed(options) for options in same]},
+            (origin, collect.id),
+            f"{label}, {preset}{'' if norm else ' without layer norm'}, {sampling}, {count}",
+        )
+
+
+def _changed(options: Options) -> dict[str, Any]:
+    """The options that are not at their defaults."""
+    fields = type(options).__dataclass_fields__
+    changed = {k: v for k, v in vars(options).items() if k in fields and v != fields[k].default}
+    return {**changed, "episodes": options.episodes}
+
+
+def child(root: int, *path: str | int) -> int:
+    """A seed that follows from another one and a path of names."""
+    text = json.dumps([root, *path]).encode()
+    return int.from_bytes(hashlib.sha256(text).digest()[:4], "big") >> 1
+
+
+def _require_used(study: Study, policies: Sequence[PolicyInstance], *, partly: bool) -> None:
+    """Refuse a [[certify]] that is for no policy, unless the missing ones may be those."""
+    for number, block in enumerate(study.certify, start=1):
+        if not partly and not any(_is_for(block, policy) for policy in policies):
+            raise InputError(
+                f"expected [[certify]] {number} to be for some policy of the study, found none "
+                f"that it names among {len(policies)} policies"
+            )

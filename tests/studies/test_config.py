@@ -1,0 +1,110 @@
+"""A specification is read strictly: an unknown key or a wrong value is an error that says where."""
+
+import pytest
+
+from tightrope.errors import InputError
+from tightrope.studies.config import load_study, study_from
+from tightrope.studies.job_plan import plan_jobs
+
+TRAIN = {"agent": "redq", "environments": ["Hopper-v4"], "instances": [0, 1]}
+CERTIFY = {"schemes": ["rec-6"]}
+
+
+def content(train=None, certify=None, **rest):
+    found = {"name": "small", "train": [{**TRAIN, **(train or {})}]}
+    return {**found, "certify": [{**CERTIFY, **(certify or {})}], **rest}
+
+
+def test_what_is_not_said_is_the_papers():
+    study = study_from(content())
+    assert study.train[0].steps == (100_000, 200_000, 300_000)
+    assert study.certify[0].repetitions == 5
+    assert study.certify[0].episodes == (100,)
+    assert study.test_episodes == 100
+
+
+def test_infinity_is_a_number_of_toml(tmp_path):
+    path = tmp_path / "s.toml"
+    path.write_text(
+        'name = "s"\n[[train]]\nagent = "redq"\nenvironments = ["Hopper-v4"]\ninstances = [0]\n'
+        'settings = { huber = inf }\n[[certify]]\nschemes = ["auto"]\n'
+    )
+    job = plan_jobs(load_study(path)).of("train")[0]
+    assert job.spec["settings"]["huber"] == "inf"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"nmae": "x"}, "keys among name, .* found 'nmae'"),
+        ({"self": "x"}, "keys among name, .* found 'self'"),
+        ({"root": "x"}, "keys among name, .* found 'root'"),
+        ({"name": "Not A Name"}, "`name` must be "),
+        ({"name": 3}, "`name` must be a text, found 3"),
+        ({"seed": -1}, "at least 0"),
+        ({"seed": True}, "a whole number"),
+        ({"test_episodes": 0}, "at least 1"),
+        ({"train": []}, "nothing to certify"),
+        ({"certify": []}, "nothing is asked"),
+        ({"train": {"agent": "redq"}}, "`train` must be a list"),
+        ({"train": [3]}, "expected a table in .* train 1, found 3"),
+        ({"policies": [{"folder": "x", "names": []}]}, "policies 1: `names` must be .* 1"),
+    ],
+)
+def test_a_wrong_key_or_value_is_named(wrong, words):
+    with pytest.raises(InputError, match=words):
+        study_from({**content(), **wrong})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"agent": "dqn"}, "'redq', 'sac' or 'ppo', found 'dqn'"),
+        ({"instances": []}, "`instances` must be .* 1"),
+        ({"instances": [1, 1]}, "distinct"),
+        ({"instances": [-1]}, "at least 0"),
+        ({"levels": [1, 2]}, "`levels`"),
+        ({"levels": [3, 2, 1]}, "rising"),
+        ({"settings": {"widht": 3}}, "found `widht`"),
+        ({"settings": {"batch": -3}}, "batch"),
+    ],
+)
+def test_a_wrong_training_is_named(wrong, words):
+    with pytest.raises(InputError, match=words) as error:
+        study_from(content(train=wrong))
+    assert "train 1: " in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"schemes": ["rec-99"]}, "expected a scheme among"),
+        ({"presets": ["loose"]}, "'paper' or 'tight'"),
+        ({"units": ["year"]}, "'step' or 'episode'"),
+        ({"samplings": ["both"]}, "'local' or 'weights'"),
+        ({"layer_norm": [1]}, "true or false"),
+        ({"layer_norm": [True, True]}, "distinct"),
+        ({"episodes": [3]}, "at least 6 validation episodes"),
+        ({"repetitions": 0}, "at least 1"),
+        ({"options": {"deltas": 0.1}}, "found 'deltas'|`deltas`"),
+        ({"options": {"delta": 3}}, "delta"),
+        ({"options": {"preset": "paper"}}, "`presets` beside it"),
+        ({"options": {"seed": 3}}, "a study decides it"),
+    ],
+)
+def test_a_wrong_certification_is_named_with_its_table(wrong, words):
+    with pytest.raises(InputError, match=words) as error:
+        study_from(content(certify=wrong))
+    assert "certify 1: " in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["name = ", "\x00", "[[train]]\n[train]"])
+def test_what_is_no_toml_is_refused(tmp_path, text):
+    (tmp_path / "s.toml").write_text(text)
+    with pytest.raises(InputError, match="expected TOML"):
+        load_study(tmp_path / "s.toml")
+
+
+def test_no_file_is_refused(tmp_path):
+    with pytest.raises(InputError, match="expected a study at"):
+        load_study(tmp_path / "none.toml")

@@ -1,0 +1,92 @@
+"""The folder of a study after a kill, on a full disk, with links in it, and when it is gone."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from tightrope.errors import InputError
+from tightrope.studies.study_folder import StudyFolder
+
+ASKED = {"name": "small", "about": ""}
+
+
+def test_a_study_that_was_killed_when_it_began_begins_again(tmp_path):
+    """Its lock is there, and the half of study.json under a temporary name."""
+    path = tmp_path / "study"
+    path.mkdir()
+    (path / ".lock").touch()
+    (path / ".study.json.abcd1234.json").write_text("{")
+    with StudyFolder(path).locked(ASKED):
+        assert sorted(os.listdir(path)) == [".lock", "jobs", "study.json"]
+
+
+def test_what_a_kill_left_of_the_results_is_cleared_away(tmp_path):
+    path = tmp_path / "study"
+    with StudyFolder(path).locked(ASKED):
+        pass
+    for name in (".results.abcd1234/new", ".results.abcd1234/old", "results"):
+        (path / name).mkdir(parents=True)
+    with StudyFolder(path).locked(ASKED):
+        assert sorted(os.listdir(path)) == [".lock", "jobs", "results", "study.json"]
+
+
+def test_a_folder_with_other_content_is_still_refused(tmp_path):
+    (tmp_path / ".mine").touch()
+    with pytest.raises(InputError, match="with other content"), StudyFolder(tmp_path).locked(ASKED):
+        pass
+
+
+def test_a_disk_that_is_full_at_the_first_folder_is_told_in_one_line(tmp_path, monkeypatch):
+    plain = Path.mkdir
+
+    def mkdir(self, *arguments, **options):
+        if self.name == "jobs":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        plain(self, *arguments, **options)
+
+    monkeypatch.setattr(Path, "mkdir", mkdir)
+    with (
+        pytest.raises(InputError, match=r"^cannot write '.*jobs': No space left on device$"),
+        StudyFolder(tmp_path / "study").locked(ASKED),
+    ):
+        pass
+
+
+def test_nothing_is_recorded_where_the_study_is_gone(tmp_path):
+    folder = StudyFolder(tmp_path / "study")
+    with pytest.raises(InputError, match=r"expected the study that was begun in .*, found it gone"):
+        folder.record_failures({"collect one": "why"})
+    assert not folder.path.exists()
+
+
+@pytest.mark.parametrize("name", [".lock", "study.json", "jobs", "results", "failures.json"])
+def test_a_link_in_the_folder_is_refused_and_what_it_leads_to_is_untouched(tmp_path, name):
+    path, other = tmp_path / "study", tmp_path / "other"
+    with StudyFolder(path).locked(ASKED):
+        pass
+    other.mkdir()
+    (other / "text").write_text("mine")
+    target = other if name in ("jobs", "results") else other / "text"
+    here = path / name
+    if here.is_dir():
+        here.rmdir()
+    here.unlink(missing_ok=True)
+    here.symlink_to(target)
+    with (
+        pytest.raises(InputError, match=r"expected no links .*|expected a new folder .*"),
+        StudyFolder(path).locked(ASKED),
+    ):
+        pass
+    assert (other / "text").read_text() == "mine"
+    assert os.listdir(other) == ["text"]
+
+
+def test_two_processes_do_not_run_one_study(tmp_path):
+    with (
+        StudyFolder(tmp_path / "study").locked(ASKED),
+        pytest.raises(InputError, match="another process is running the study in"),
+        StudyFolder(tmp_path / "study").locked(ASKED),
+    ):
+        pass
