@@ -13,18 +13,8 @@ import torch
 from stable_baselines3.common.logger import Logger
 
 from tightrope.agents import REDQ, SACPolicy, checkpoint
-from tightrope.agents.redq import actor_loss, critic_loss, draw_members
 from tightrope.errors import InputError
-from tightrope.posteriors import (
-    OBJECTIVES,
-    PRESETS,
-    Rows,
-    Stage,
-    fit,
-    kl_divergence,
-    random_prior,
-    regress,
-)
+from tightrope.posteriors import PRESETS, PosteriorStep, fit_posterior, random_prior
 from tightrope.system import check_device, resolve_device
 
 ELSEWHERE = torch.device("meta")
@@ -50,77 +40,40 @@ def test_auto_is_a_gpu_where_there_is_one(gpus):
         assert resolve_device(name) == name
 
 
-@pytest.mark.parametrize(
-    ("count", "name", "words"),
-    [
+def test_a_gpu_that_is_not_there_and_what_is_no_device_are_refused(gpus):
+    for count, name, words in (
         (0, "cuda", "a GPU for `device` cuda, found none that torch can use: give cpu or auto"),
         (0, "cuda:0", "found none that torch can use"),
         (2, "cuda:2", "a GPU for `device` cuda:2, found 2, counted from cuda:0"),
-    ],
-)
-def test_a_gpu_that_is_not_there_is_refused(count, name, words, gpus):
-    gpus(count)
-    with pytest.raises(InputError, match=words):
-        resolve_device(name)
-    assert check_device(name) == name  # a certificate from another machine may name it
-
-
-@pytest.mark.parametrize("name", ["gpu", "CPU", "cuda:", "cuda:-1", "cuda:a", "", None, 0])
-def test_what_is_no_device_is_refused(name):
-    with pytest.raises(InputError, match="`device` must be auto, cpu, cuda or such as cuda:1"):
-        check_device(name)
+    ):
+        gpus(count)
+        with pytest.raises(InputError, match=words):
+            resolve_device(name)
+        assert check_device(name) == name  # a certificate from another machine may name it
+    for name in ("gpu", "CPU", "cuda:", "cuda:-1", "cuda:a", "", None, 0):
+        with pytest.raises(InputError, match="`device` must be auto, cpu, cuda or such as cuda:1"):
+            check_device(name)
 
 
 # --- nothing is made on a device by default -------------------------------------------------------
 
 
-def rows():
-    generator = torch.Generator().manual_seed(0)
-    return Rows(torch.randn(60, 3, generator=generator), torch.rand(60, generator=generator))
-
-
 @pytest.mark.parametrize("sampling", ["local", "weights"])
 @pytest.mark.parametrize("preset", ["paper", "tight"])
 def test_a_posterior_is_fitted_where_it_is_told(preset, sampling):
-    chosen = PRESETS[preset]
-    settings = dataclasses.replace(chosen.fit, sampling=sampling, epochs=2, epoch_steps=3)
-    for stage in (Stage(n=60, delta=0.01, kappa=0.0), Stage(n=60, delta=0.01, kappa=0.5)):
-        found = []
+    rng = np.random.default_rng(0)
+    data = [rng.random(shape).astype(np.float32) for shape in ((60, 3), 60)]
+    own = dataclasses.replace(PRESETS[preset].fit, sampling=sampling, epochs=2, epoch_steps=3)
+    for kappa in (0.0, 0.5):
+        step, found = PosteriorStep(0, 60, 60, 0.01, kappa), []
         for default in (torch.device("cpu"), ELSEWHERE):
-            data = rows()
             with default:
-                prior = random_prior(chosen, 3, [1, 2])
-                posterior, curves = fit(prior, data, stage, settings, [1, 2], device="cpu")
-                found.append((posterior, curves, kl_divergence(posterior, prior)))
-        (ours, curves, kl), (theirs, again, kl_again) = found
-        assert all(map(torch.equal, ours.means, theirs.means))
-        np.testing.assert_array_equal(curves.objective, again.objective)
-        np.testing.assert_array_equal(kl, kl_again)
-
-
-@pytest.mark.parametrize("exact", [False, True])
-@pytest.mark.parametrize("episodes", [1, 6])
-def test_a_regression_is_fitted_where_it_is_told(episodes, exact):
-    settings = dataclasses.replace(PRESETS["tight"].regression, steps=20, batch=8, exact_steps=20)
-    episode = np.arange(60) * episodes // 60
-    found = []
-    for default in (torch.device("cpu"), ELSEWHERE):
-        data = rows()
-        with default:
-            found.append(regress(data, episode, settings, 3, exact=exact, device="cpu"))
-    ours, theirs = found
-    assert all(map(torch.equal, ours.network.layers, theirs.network.layers))
-    np.testing.assert_array_equal(ours.left_out, theirs.left_out)
-
-
-def test_an_objective_stays_on_the_device_of_its_losses():
-    losses, kl = (torch.rand(shape, device=ELSEWHERE) for shape in ((2, 5), (2,)))
-    stage = Stage(n=60, delta=0.01, kappa=0.5)
-    for reference in (None, losses):
-        value = OBJECTIVES["mcallester"](losses, reference, kl, stage)
-        assert value.device == ELSEWHERE
-    assert rows().to("meta").inputs.device == ELSEWHERE
-    assert random_prior(PRESETS["tight"], 3, [1]).to("meta").log_variances[0].device == ELSEWHERE
+                prior = random_prior(PRESETS[preset], 3, 1)
+                found.append(fit_posterior(prior, *data, step, own, 1, device="cpu"))
+        (ours, curves), (theirs, again) = found
+        for mean, other in zip(ours.means, theirs.means, strict=True):
+            np.testing.assert_array_equal(mean, other)
+        assert curves == again
 
 
 def redq(device):
@@ -136,34 +89,6 @@ def redq(device):
     )
     made.set_logger(Logger(None, []))
     return made
-
-
-def test_the_losses_of_redq_stay_on_the_device_of_the_agent():
-    made = redq("meta")
-    networks = (made.critic, made.critic_target, made.actor)
-    assert {p.device for p in made.policy.parameters()} == {ELSEWHERE}
-    observations, actions, scalars = (
-        torch.zeros(shape, device=ELSEWHERE) for shape in ((8, 3), (8, 1), (8,))
-    )
-    given = {"observations": observations, "noise": actions, "temperature": scalars[:1]}
-    members = draw_members(3, 2, made.device)
-    for huber in (1.0, float("inf")):
-        loss = critic_loss(
-            *networks,
-            **given,
-            actions=actions,
-            next_observations=observations,
-            rewards=scalars,
-            bootstraps=scalars,
-            members=members,
-            huber=huber,
-        )
-        assert loss.device == ELSEWHERE
-    for climbs, climbed in (("mean", None), ("minimum", members)):
-        loss, log_prob = actor_loss(
-            made.critic, made.actor, **given, members=climbed, climbs=climbs
-        )
-        assert loss.device == log_prob.device == members.device == ELSEWHERE
 
 
 def test_a_checkpoint_holds_the_random_state_of_the_gpu(monkeypatch):

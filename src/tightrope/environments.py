@@ -129,17 +129,11 @@ class EnvInfo:
         Raises:
             InputError: a field is missing or unknown, or its value is of another kind.
         """
-        names = {field.name for field in dataclasses.fields(cls)} - {"factory"}
-        if not names - {"kwargs"} <= set(record) <= names:
-            raise InputError(
-                f"expected the record of an environment with the fields {sorted(names)}, found "
-                f"{str(sorted(record))[:200]}"
-            )
         try:
             return cls(**record)
-        except InputError as error:
+        except (InputError, TypeError) as error:
             raise InputError(
-                f"expected the record of an environment as tightrope writes it: {error}"
+                f"expected the record of an environment as tightrope writes it: {one_line(error)}"
             ) from None
 
     def make(self) -> Any:

@@ -102,7 +102,10 @@ SPOILT = {
     "observations with NaN": ({"observations": nan_at(100)}, "NaN"),
     "rewards with NaN": ({"rewards": nan_at(100)}, "NaN"),
     "constant returns": ({"rewards": np.zeros_like}, "returns that vary"),
-    "no ends": ({"terminals": np.zeros_like, "timeouts": np.zeros_like}, "terminal or timeout"),
+    "no ends": (
+        {"terminals": np.zeros_like, "timeouts": np.zeros_like},
+        "at least one episode with an end",
+    ),
 }
 
 
@@ -119,7 +122,7 @@ def test_constant_validation_returns_are_one_line_although_a_range_is_given(fold
 
 
 LOGS = (
-    "recorded episodes (.safetensors, .npz, .hdf5, .csv, .tsv, .parquet, .feather, the folder of a "
+    "recorded episodes (.safetensors, .npz, .hdf5, .csv, .tsv, .parquet, the folder of a "
     "LeRobot dataset, or the id or folder of a Minari dataset)"
 )
 ARRAYS = "observations, rewards, terminals, timeouts"

@@ -258,7 +258,7 @@ def _make_table(kind):
         from tables import WRITERS
 
         columns = _rows()
-        if kind in ("parquet", "feather"):
+        if kind == "parquet":
             columns["obs_z"] = np.arange(60.0).reshape(30, 2)
             columns["episode"] = [f"run {index}" for index in columns["episode"]]
         return Path(WRITERS[kind](folder / f"log.{kind}", columns))
@@ -481,7 +481,6 @@ READERS = {
     "csv": Reader(_make_table("csv"), _read_episodes, {".csv": mutations.lines}),
     "tsv": Reader(_make_table("tsv"), _read_episodes, {".tsv": mutations.lines}, 0.5),
     "parquet": Reader(_make_table("parquet"), _read_episodes, {}),
-    "feather": Reader(_make_table("feather"), _read_episodes, {}),
     "lerobot-2": Reader(
         _make_lerobot("v2.1"),
         _read_episodes,

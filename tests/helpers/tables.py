@@ -43,14 +43,7 @@ def write_parquet(path, columns, row_group_size=None):
     return path
 
 
-def write_feather(path, columns):
-    import pyarrow.feather
-
-    pyarrow.feather.write_feather(arrow_table(columns), path, chunksize=3)
-    return path
-
-
-WRITERS = {"csv": write_csv, "tsv": write_tsv, "parquet": write_parquet, "feather": write_feather}
+WRITERS = {"csv": write_csv, "tsv": write_tsv, "parquet": write_parquet}
 
 
 def rows_of(episodes):

@@ -257,45 +257,6 @@ def test_pickles_ragged_arrays_and_groups_are_refused_and_not_executed(name, tmp
         import_arrays(path)
 
 
-def refusal(path):
-    """What is said of a log, or None; keeps no exception, and so no open file, alive."""
-    try:
-        import_arrays(path)
-    except InputError as error:
-        return str(error)
-    return None
-
-
-@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # numpy's, of a bad .npz
-@pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_truncated_log_is_an_input_error(suffix, tmp_path):
-    path = write(tmp_path / f"log.{suffix}", arrays())
-    content = path.read_bytes()
-    for kept in np.linspace(0, len(content) - 1, 25).astype(int):
-        path.write_bytes(content[:kept])
-        said = refusal(path)
-        assert said is not None
-        assert "\n" not in said
-
-
-@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # numpy's, of a bad .npz
-def test_an_npz_with_flipped_bytes_is_an_input_error_or_the_same_log(tmp_path):
-    path = write(tmp_path / "log.npz", arrays())
-    content, rng = path.read_bytes(), np.random.default_rng(0)
-    directory = content.index(b"PK\x01\x02")
-    places = [*rng.integers(0, len(content), 100), *rng.integers(directory, len(content), 200)]
-    for place in places:
-        damaged = bytearray(content)
-        damaged[place] ^= 1 << rng.integers(8)
-        path.write_bytes(damaged)
-        try:
-            found = import_arrays(path)
-        except InputError:
-            continue
-        np.testing.assert_array_equal(found.rewards, arrays()["rewards"])
-        np.testing.assert_array_equal(found.observations, arrays()["observations"])
-
-
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_log_that_is_not_there_is_an_input_error(suffix, tmp_path):
     with pytest.raises(InputError, match="nothing at"):

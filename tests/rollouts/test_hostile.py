@@ -83,15 +83,6 @@ def evaluations_of_zeros(path):
             archive.writestr(f"{name}.npy", bytes(1 << 28))
 
 
-def frames_of_nothing(path):
-    from pyarrow import feather
-
-    count = ROWS * 4
-    wide = pyarrow.array(np.zeros(count))
-    table = pyarrow.table(rows(count, obs_x=wide, obs_y=wide, reward=wide))
-    feather.write_feather(table, path, compression="zstd", chunksize=count)
-
-
 def packed_zeros(path):
     with zipfile.ZipFile(path, "w", zipfile.ZIP_BZIP2) as archive:
         archive.writestr("observations.npy", bytes(1 << 25))
@@ -131,7 +122,6 @@ HOSTILE = {
     long_names_of_episodes: (".parquet", "read"),  # each name is held once
     names_that_repeat_the_last: (".parquet", "found DELTA_BYTE_ARRAY"),
     records: (".parquet", "found images|expected numbers"),
-    frames_of_nothing: (".feather", "made to fill the memory"),
     packed_zeros: (".npz", "made to fill the memory"),
     zeros_by_their_header: (".npz", "is damaged"),
     sets_never_written: (".hdf5", "made to fill the memory"),
@@ -146,7 +136,7 @@ HOSTILE = {
 
 READ = """
 import resource, sys
-import pandas, pyarrow, pyarrow.parquet, pyarrow.feather, h5py
+import pandas, pyarrow, pyarrow.parquet, h5py
 from tightrope.errors import InputError
 from tightrope.rollouts import load_episodes
 from tightrope.rollouts.results_table import is_results, read_results

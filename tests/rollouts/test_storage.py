@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import os
-import pickle
 
 import numpy as np
 import pytest
@@ -93,16 +92,6 @@ def test_equal_episodes_give_equal_bytes_and_others_do_not(tmp_path):
     assert (tmp_path / "backwards.safetensors").read_bytes() == paths[0].read_bytes()
 
 
-def test_other_programs_can_read_the_file_with_safetensors_alone(stored):
-    from safetensors import safe_open
-    from safetensors.numpy import load_file
-
-    np.testing.assert_array_equal(load_file(stored)["rewards"], episodes().rewards)
-    with safe_open(stored, framework="np") as archive:
-        about = json.loads(archive.metadata()["tightrope"])
-    assert about == {"format": "tightrope.episodes/1", "subject": SUBJECT}
-
-
 # --- writing whole files or none --------------------------------------------------------------
 
 
@@ -112,13 +101,6 @@ def test_an_existing_file_is_never_overwritten(stored):
         save(episodes(seed=1), stored)
     assert stored.read_bytes() == before
     assert os.listdir(stored.parent) == [stored.name]
-
-
-def test_a_broken_link_counts_as_an_existing_name(tmp_path):
-    (tmp_path / "link.safetensors").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(InputError, match="already there"):
-        save(episodes(), tmp_path / "link.safetensors")
-    assert not (tmp_path / "nowhere").exists()
 
 
 def test_episodes_that_cannot_be_written_leave_nothing_behind(tmp_path):
@@ -135,13 +117,6 @@ def refuses(path, words="expected|damaged|cannot read"):
     with pytest.raises(InputError, match=words) as refusal:
         load(path)
     assert "\n" not in str(refusal.value)
-
-
-def test_a_file_truncated_anywhere_is_an_input_error(stored):
-    content = stored.read_bytes()
-    for kept in range(0, len(content), 3):
-        stored.write_bytes(content[:kept])
-        refuses(stored)
 
 
 def test_a_bit_flipped_in_the_header_never_passes_for_other_data(stored):
@@ -166,22 +141,6 @@ def test_a_bit_flipped_in_the_header_never_passes_for_other_data(stored):
         if not all(same):
             wrong.append(bytes(damaged[max(0, place - 10) : place + 10]))
     assert not wrong
-
-
-def test_random_bytes_in_place_of_the_header_are_an_input_error(stored):
-    content, rng = stored.read_bytes(), np.random.default_rng(0)
-    size = int.from_bytes(content[:8], "little")
-    for _ in range(200):
-        damaged = bytearray(content)
-        for place in rng.integers(0, 8 + size, rng.integers(5, 40)):
-            damaged[place] = rng.integers(256)
-        stored.write_bytes(damaged)
-        try:
-            assert_equal(load(stored), episodes())
-        except InputError:
-            continue
-        except AssertionError as difference:
-            assert "subject" in str(difference)  # noqa: PT017
 
 
 def rewrite(path, change):
@@ -256,19 +215,3 @@ def test_missing_arrays_and_nan_are_an_input_error(stored, tmp_path):
         poisoned.flat[0] = np.nan
         save_file({**arrays, name: poisoned}, tmp_path / "nan.safetensors", metadata=metadata)
         refuses(tmp_path / "nan.safetensors", f"finite {name}.*episode 0")
-
-
-def test_a_file_of_something_else_is_an_input_error(tmp_path):
-    from safetensors.numpy import save_file
-
-    path = tmp_path / "other.safetensors"
-    for content in (b"", b"\0", b"\0" * 8, b"hello, world", b"\xff" * 100, pickle.dumps([1, 2])):
-        path.write_bytes(content)
-        refuses(path)
-    save_file({"weights": np.zeros(3)}, path)
-    refuses(path, "expected the format tightrope.episodes/1")
-
-
-def test_a_file_that_is_not_there_is_an_input_error(tmp_path):
-    refuses(tmp_path / "nothing.safetensors", "nothing at")
-    refuses(tmp_path, "nothing at")

@@ -188,7 +188,7 @@ def test_columns_of_lists_are_several_features(sources):
     flat, square = rng.normal(size=(8, 3)), rng.integers(0, 9, size=(8, 2, 2))
     expected = np.concatenate([flat, square.reshape(8, 4)], axis=1).astype(np.float32)
     rows = log(obs_0=None, obs_1=flat, obs_2=square)
-    for _, source in sources(rows, ("parquet", "feather", "dictionary")):
+    for _, source in sources(rows, ("parquet", "dictionary")):
         np.testing.assert_array_equal(load_episodes(source).observations, expected)
 
 
@@ -464,7 +464,7 @@ def test_lists_of_different_lengths_are_one_line(sources):
     }.items():
         values = [list(row) for row in rows]
         for kind, source in sources(
-            log(obs_1=values if values[0] else empty), ("parquet", "feather", "dictionary")
+            log(obs_1=values if values[0] else empty), ("parquet", "dictionary")
         ):
             if kind != "dictionary" or values[0]:
                 with pytest.raises(InputError, match=words):

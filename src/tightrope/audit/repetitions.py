@@ -12,6 +12,7 @@ import numpy as np
 
 from tightrope.audit.experiment import PAIR, TRUTH_EPISODES, Audit
 from tightrope.audit.generators import SYNTHETIC, TASKS, SyntheticTask
+from tightrope.files import write_text
 from tightrope.studies.job_plan import child
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def repeat_job(spec: Mapping[str, Any], needs: Sequence[Path], out: Path) -> Non
         for number in range(spec["first"], spec["last"])
         for check in repeat(number)
     ]
-    (out / CHECKS).write_text(json.dumps(checks, indent=1) + "\n")
+    write_text(out / CHECKS, json.dumps(checks, indent=1) + "\n")
 
 
 @dataclass(frozen=True)

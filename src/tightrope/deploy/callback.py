@@ -25,7 +25,7 @@ _LEVELS = (0.9, 0.95)  # of the tolerance: logged under names that do not depend
 
 
 class CertifyCallback(BaseCallback):
-    """Certify the policy that an SB3 algorithm has learnt, at the end or every so many steps.
+    """Certify the policy that an SB3 algorithm has learnt, at the end or every N steps.
 
     Any algorithm with a `policy` will do. The policy of that moment is copied, with the
     observation statistics of its VecNormalize, and rolled out elsewhere with seeds of its own: the

@@ -132,8 +132,6 @@ def _facts(table: pd.DataFrame) -> Iterator[tuple[str, str]]:
 
 def _effect(claim: ClaimResult) -> str:
     """The effect with its interval, as text of three digits."""
-    if not claim.strata:
-        return "no data"
     effect, low, high = (
         number(float(f"{value:.3g}")) for value in (claim.effect, claim.low, claim.high)
     )

@@ -100,7 +100,7 @@ def load(path: str | Path) -> Episodes:
 _READERS: dict[str, Callable[..., Episodes]] = {
     ".safetensors": load,
     **dict.fromkeys((".npz", ".hdf5", ".h5"), import_arrays),
-    **dict.fromkeys((".csv", ".tsv", ".parquet", ".feather"), read_table),
+    **dict.fromkeys((".csv", ".tsv", ".parquet"), read_table),
 }
 _WITH_COLUMNS = (read_table, read_frame, import_lerobot)
 _WRITTEN = (".safetensors", ".npz", ".hdf5", ".h5")
@@ -184,7 +184,7 @@ def load_episodes(source: Any, columns: Columns = None) -> Episodes:
 
     Args:
         source: the name of a file (tightrope's own .safetensors; .npz or .hdf5 with the D4RL
-            names; a .csv, .tsv, .parquet or .feather table), of a LeRobot folder or of a Minari
+            names; a .csv, .tsv or .parquet table), of a LeRobot folder or of a Minari
             dataset (id or folder); a dictionary of arrays with the D4RL names, or of columns; a
             data frame; a list of `Episode`; or `Episodes`, which are returned as they are.
         columns: which column of a table, frame, dictionary or LeRobot dataset is what

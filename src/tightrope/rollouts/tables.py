@@ -1,10 +1,9 @@
-"""Tables with one row per step as episodes: .csv, .tsv, .parquet, .feather, frames, dictionaries.
+"""Tables with one row per step as episodes: .csv, .tsv, .parquet, frames, dictionaries.
 
 Only the columns that are needed are read. A file is refused if it states more than it could hold.
 """
 
 import csv
-import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -38,7 +37,6 @@ Get = Callable[[str], Any]  # the values of a column, by its name
 
 _NUMBER = 8  # bytes of the largest
 _IMAGE_DEPTH = 3  # lists of lists of lists: height, width and channels
-_ZSTD = re.compile(rb"(?s)(.{8})\x28\xb5\x2f\xfd")
 
 
 @dataclass(frozen=True)
@@ -106,12 +104,12 @@ def read_frame(frame: Any, columns: Columns = None) -> Episodes:
 
 
 def read_table(path: Path, columns: Columns = None) -> Episodes:
-    """Episodes from a .csv, .tsv, .parquet or .feather file with one row per step.
+    """Episodes from a .csv, .tsv or .parquet file with one row per step.
 
     Args:
         path: of the file. Text has a line of names first, in UTF-8.
-        columns: which column is what, as for :func:`read_frame`. A column of .parquet or .feather
-            may hold lists of one length: these are several features.
+        columns: which column is what, as for :func:`read_frame`. A column of .parquet may
+            hold lists of one length: these are several features.
 
     Raises:
         InputError: pandas or pyarrow is missing, the file is damaged, a column is missing or holds
@@ -123,19 +121,14 @@ def read_table(path: Path, columns: Columns = None) -> Episodes:
         needed(package, f"a {path.suffix} table", "tables")
     if path.stat().st_size == 0:
         raise InputError(f"expected a table, found an empty file at {str(path)!r}")
-    schema, read = {".parquet": (_of_parquet, _parquet), ".feather": (_of_feather, _feather)}.get(
-        path.suffix, (_of_text, _text)
-    )
+    columnar = path.suffix == ".parquet"
     with _reading(path):
-        names, images = schema(path)
-        table = Table(
-            path.name,
-            repr(str(path)),
-            path.suffix[1:],
-            names,
-            lambda chosen: getter(read(path, chosen)),
-            images,
-        )
+        names, images = _of_parquet(path) if columnar else (_of_text(path), ())
+
+        def read(chosen: Chosen) -> Get:
+            return getter(parquet(path, chosen.names) if columnar else _text(path, chosen))
+
+        table = Table(path.name, repr(str(path)), path.suffix[1:], names, read, images)
         return episodes_of(table, columns)
 
 
@@ -154,9 +147,9 @@ def _separator(path: Path) -> str:
     return "\t" if path.suffix == ".tsv" else ","
 
 
-def _of_text(path: Path) -> tuple[Sequence[str], Collection[str]]:
+def _of_text(path: Path) -> Sequence[str]:
     with path.open(encoding="utf-8-sig", newline="") as stream:
-        return next(csv.reader(stream, delimiter=_separator(path), strict=True), []), ()
+        return next(csv.reader(stream, delimiter=_separator(path), strict=True), [])
 
 
 def _text(path: Path, chosen: Chosen) -> Any:
@@ -177,16 +170,6 @@ def _text(path: Path, chosen: Chosen) -> Any:
             strings_can_be_null=True,
         ),
     )
-
-
-def _of_parquet(path: Path) -> tuple[Sequence[str], Collection[str]]:
-    from pyarrow.parquet import read_schema
-
-    return _of_schema(read_schema(path))
-
-
-def _parquet(path: Path, chosen: Chosen) -> Any:
-    return parquet(path, chosen.names)
 
 
 def parquet(path: Path, names: Sequence[str]) -> Any:
@@ -220,28 +203,12 @@ def parquet(path: Path, names: Sequence[str]) -> Any:
             return file.read(columns=list(dict.fromkeys(names)))
 
 
-def _of_feather(path: Path) -> tuple[Sequence[str], Collection[str]]:
-    import pyarrow
-    from pyarrow import ipc
-
-    with pyarrow.memory_map(str(path)) as source:
-        return _of_schema(ipc.open_file(source).schema)
-
-
-def _feather(path: Path, chosen: Chosen) -> Any:
-    from pyarrow import feather
-
-    # In front of a compressed buffer stands its true size; lz4 packs 255 into one at most.
-    sizes = (int.from_bytes(m[1], "little") for m in _ZSTD.finditer(path.read_bytes()))
-    require_plausible(path, sum(size for size in sizes if size < 1 << 40))
-    return feather.read_table(path, list(chosen.names))
-
-
-def _of_schema(schema: Any) -> tuple[Sequence[str], Collection[str]]:
+def _of_parquet(path: Path) -> tuple[Sequence[str], Collection[str]]:
     """Names of the columns, and of those with images: bytes, a record of them, or an array."""
     from pyarrow import types
+    from pyarrow.parquet import read_schema
 
-    images = []
+    schema, images = read_schema(path), []
     for each in schema:
         kind, depth = each.type, 0
         while hasattr(kind, "value_type") and not types.is_dictionary(kind):

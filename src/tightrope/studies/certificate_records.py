@@ -20,64 +20,67 @@ __all__ = ["CERTIFICATE", "DTYPES", "POLICY", "RUN", "SLICE", "STRATUM", "Certif
 
 @dataclass(frozen=True)
 class CertificateRecord:
-    """One row: a certificate of a study."""
+    """One row: a certificate of a study.
+
+    Attributes:
+        agent: what the policy was trained with.
+        environment: its id.
+        instance: the training seed, or the name of a policy of your own.
+        level: starter, intermediate, expert, or a name of your own.
+        repetition: number of the certificate among those with the same options.
+        scheme: how episodes were divided, and the bound that follows from it.
+        preset: recipe of the fit, and whether the predictor does without layer norm.
+        unit: what counts as independent.
+        sampling: how predictors were drawn.
+        episodes: validation episodes: those to fit and those to calibrate, together.
+        bound: certified mean squared error, normalised: in [0, 1].
+        bound_raw: the same in squared return units.
+        rms_raw: certified root mean squared error in return units.
+        train_error: error of the predictor on the calibration episodes, normalised.
+        test_error: error on the test episodes, normalised; missing without any.
+        tightness: bound - test_error.
+        constant_error: error of a constant prediction on the test episodes, normalised.
+        confidence: 1 - delta - delta'.
+        n: independent units behind the bound.
+        effective_n: number of independent steps that would carry the same information on the loss.
+        kl: divergence of posteriors from priors, summed over the portions.
+        clipped_share: share of the calibration returns outside the return range.
+        return_low: lower end of the return range.
+        return_high: upper end of the return range.
+        mean_return: mean undiscounted return of the test episodes.
+        void: whether the recursion contradicts itself: the bound of 1 stands for nothing.
+        seed: seed of the certificate.
+        certificate: relative path of the certificate's document; may be empty.
+    """
 
     agent: str
-    """What the policy was trained with."""
     environment: str
-    """Its id."""
     instance: str
-    """The training seed, or the name of a policy of your own."""
     level: str
-    """starter, intermediate, expert, or a name of your own."""
     repetition: int
-    """Number of the certificate among those with the same options."""
     scheme: str
-    """How episodes were divided, and the bound that follows from it."""
     preset: Literal["paper", "tight", "paper-without-layer-norm", "tight-without-layer-norm"]
-    """Recipe of the fit, and whether the predictor does without layer norm."""
     unit: Literal["step", "episode"]
-    """What counts as independent."""
     sampling: Literal["local", "weights"]
-    """How predictors were drawn."""
     episodes: int
-    """Validation episodes: those to fit and those to calibrate, together."""
     bound: float
-    """Certified mean squared error, normalised: in [0, 1]."""
     bound_raw: float
-    """The same in squared return units."""
     rms_raw: float
-    """Certified root mean squared error in return units."""
     train_error: float
-    """Error of the predictor on the calibration episodes, normalised."""
     test_error: float
-    """Error on the test episodes, normalised; missing without any."""
     tightness: float
-    """bound - test_error."""
     constant_error: float
-    """Error of a constant prediction on the test episodes, normalised."""
     confidence: float
-    """1 - delta - delta'."""
     n: int
-    """Independent units behind the bound."""
     effective_n: float
-    """Number of independent steps that would carry the same information on the loss."""
     kl: float
-    """Divergence of posteriors from priors, summed over the portions."""
     clipped_share: float
-    """Share of the calibration returns outside the return range."""
     return_low: float
-    """Lower end of the return range."""
     return_high: float
-    """Upper end of the return range."""
     mean_return: float
-    """Mean undiscounted return of the test episodes."""
     void: bool
-    """Whether the recursion contradicts itself: the bound of 1 stands for nothing."""
     seed: int
-    """Seed of the certificate."""
     certificate: str
-    """Relative path of the certificate's document; may be empty."""
 
     @classmethod
     def of(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tightrope.agents.settings import settings
+from tightrope.agents.hyperparameters import settings
 from tightrope.certificates.options import Options
 from tightrope.certificates.schemes import scheme
 from tightrope.certificates.settings import PILOT_EPISODES
