@@ -2,7 +2,6 @@
 
 import functools
 import json
-import os
 import pickle
 import subprocess
 import sys
@@ -287,33 +286,6 @@ def test_a_module_before_the_id_is_imported_first(tmp_path, monkeypatch):
     found = EnvInfo.of("warehouse:Forklift-v3")
     assert found.make().reset(seed=1)[0].shape == (3,)
     assert (found.suite, found.thin) == ("gymnasium", 3)
-
-
-MODULE = """
-import gymnasium as gym
-from custom_environments import Counting
-gym.register("Forklift-v7", Counting, max_episode_steps=4)
-"""
-
-
-def test_a_recorded_module_of_the_working_directory_is_imported_to_build(tmp_path):
-    """In a process that has not imported it, with the working directory not on its path."""
-    (tmp_path / "yard.py").write_text(MODULE)
-    record = {**EnvInfo.of("Counting-v0").to_json(), "id": "yard:Forklift-v7", "time_limit": 4}
-    code = (
-        "from tightrope.environments import EnvInfo, make_env\n"
-        f"found = EnvInfo.from_json({record!r})\n"
-        "assert found.make().reset(seed=1)[0].shape == (3,)\n"
-        "assert EnvInfo.of('yard:Forklift-v7') == found\n"
-    )
-    answer = subprocess.run(
-        [sys.executable, "-P", "-W", "error", "-c", code],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-    )
-    assert answer.returncode == 0, answer.stderr
 
 
 @pytest.mark.parametrize(

@@ -100,16 +100,6 @@ def test_first_visits_are_those_of_a_loop_over_sets(ragged):
     assert found.tolist() == loop_visits(ragged)
 
 
-def test_the_two_zeros_are_one_observation_and_the_smallest_number_is_another():
-    ragged = [[(0.0, 1.0), (-0.0, 1.0), (1e-45, 1.0)]]
-    assert first_visits(from_states(ragged)).tolist() == [True, False, True]
-
-
-def test_an_observation_of_another_episode_is_no_visit():
-    ragged = [[(1.0, 2.0)], [(1.0, 2.0), (1.0, 2.0)]]
-    assert first_visits(from_states(ragged)).tolist() == [True, True, False]
-
-
 @searched
 @given(states, st.integers(1, 5), st.sampled_from([0, 0.5, 1]))
 def test_pairs_are_every_kth_first_visit_with_its_return(ragged, thin, gamma):
@@ -133,21 +123,6 @@ def test_pairs_are_every_kth_first_visit_with_its_return(ragged, thin, gamma):
     assert found.step.dtype == np.int64
     np.testing.assert_array_equal(found.observations, np.float32([s for *_, s, _ in expected]))
     np.testing.assert_allclose(found.returns, [value for *_, value in expected], atol=1e-12)
-
-
-def test_thinning_starts_anew_in_every_episode():
-    episodes = from_rewards([[0.0] * 4, [0.0] * 5, [0.0]])
-    assert pairs(episodes, thin=3).observations.ravel().tolist() == [0, 3, 0, 3, 0]
-    assert pairs(episodes, thin=3).step.tolist() == [0, 3, 0, 3, 0]
-    assert pairs(episodes, thin=100).episode.tolist() == [0, 1, 2]
-
-
-def test_the_step_of_a_pair_counts_the_steps_that_were_not_kept():
-    """Repeated states and thinned steps still took time."""
-    ragged = [[(1.0, 1.0)], [(0.0, 1.0), (0.0, 1.0), (1.0, 1.0), (0.0, 1.0), (2.0, 1.0)]]
-    assert pairs(from_states(ragged)).step.tolist() == [0, 0, 2, 4]
-    assert pairs(from_states(ragged), thin=2).step.tolist() == [0, 0, 2, 4]
-    assert pairs(from_states(ragged), thin=4).step.tolist() == [0, 0, 4]
 
 
 def test_pairs_show_their_sizes_only():

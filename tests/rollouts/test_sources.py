@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tables import write_minari
 
 from tightrope.environments import EnvInfo
 from tightrope.errors import InputError
@@ -196,14 +195,6 @@ def test_what_is_written_is_read_by_the_suffix(suffix, tmp_path):
     np.testing.assert_array_equal(found.rewards, episodes(3).rewards)
     np.testing.assert_array_equal(found.observations, episodes(3).observations)
     assert found.lengths.tolist() == [1, 2, 3]
-
-
-def test_a_minari_dataset_is_read_by_id_and_folder(tmp_path, monkeypatch):
-    pytest.importorskip("minari")
-    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
-    write_minari("walks/mine-v0", episodes(3))
-    for source in ("walks/mine-v0", tmp_path / "walks" / "mine-v0"):
-        assert load_episodes(source).lengths.tolist() == [1, 2, 3]
 
 
 def test_episodes_in_memory_are_read(tmp_path):

@@ -8,7 +8,6 @@ import sys
 import threading
 import time
 from pathlib import Path
-from textwrap import dedent
 
 import custom_environments
 import gymnasium as gym
@@ -59,42 +58,6 @@ def test_what_a_function_returns_is_rolled_out(kind, tmp_path):
     assert recorded["id"].endswith("<lambda>" if kind == "a closure" else "Shifted")
     save(found, tmp_path / "a.safetensors")
     assert load(tmp_path / "a.safetensors").subject == found.subject
-
-
-def test_a_function_of_a_script_may_use_what_the_script_registered(tmp_path):
-    (tmp_path / "script.py").write_text(
-        dedent(
-            """
-            import gymnasium as gym
-            import numpy as np
-            from tightrope.rollouts import collect
-
-            class Still(gym.Env):
-                observation_space = gym.spaces.Box(-1, 1, (2,))
-                action_space = gym.spaces.Box(-1, 1, (1,))
-
-                def reset(self, *, seed=None, options=None):
-                    return np.zeros(2, np.float32), {}
-
-                def step(self, action):
-                    return np.zeros(2, np.float32), 1.0, False, False, {}
-
-            gym.register("Still-v0", Still)
-
-            def build():
-                return gym.wrappers.TimeLimit(gym.make("Still-v0"), 4)
-
-            found = collect(lambda o: np.zeros((len(o), 1)), build, 2, 0, workers=2)
-            assert found.lengths.tolist() == [4, 4]
-            assert found.subject["environment"]["time_limit"] == 4
-            """
-        )
-    )
-    answer = subprocess.run(
-        [sys.executable, "script.py"], capture_output=True, text=True, cwd=tmp_path, timeout=300
-    )
-    assert answer.returncode == 0, answer.stderr
-    assert answer.stderr == ""
 
 
 def test_what_cannot_travel_to_a_worker_is_an_input_error_of_one_line():
