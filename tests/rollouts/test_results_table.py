@@ -253,7 +253,7 @@ def test_every_mistake_is_one_line(tmp_path, monkeypatch):
     ("options", "words"),
     [
         ({"columns": "return=height"}, "a column 'height' in"),
-        ({"columns": "height=Return"}, "roles of `columns` among return, success"),
+        ({"columns": "height=Return"}, "roles among return, success, .* in `columns`"),
         ({"evaluation": 2}, "`evaluation` for an evaluations.npz"),
     ],
 )

@@ -60,7 +60,7 @@ class Chosen:
         return {role: list(v) if role in _SEVERAL else v for role, v in found.items()}
 
 
-def parse(given: Columns) -> dict[str, tuple[str, ...]]:
+def parse(given: Columns, roles: Sequence[str] = ROLES) -> dict[str, tuple[str, ...]]:
     """The names that a user gives for each role.
 
     A text is ``obs=joint_*,torque,reward=r,step=``: names after a comma without a role of their own
@@ -76,7 +76,8 @@ def parse(given: Columns) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     if isinstance(given, Mapping):
         for role, names in given.items():
-            found[_role(role)] = (names,) if isinstance(names, str) else tuple(names or ())
+            _require_role(role, roles)
+            found[role] = (names,) if isinstance(names, str) else tuple(names or ())
             if not all(isinstance(name, str) and name for name in found[role]):
                 raise InputError(
                     f"expected names of columns for {role} in `columns`, found {names!r}"
@@ -90,7 +91,8 @@ def parse(given: Columns) -> dict[str, tuple[str, ...]]:
     for entry in given.split(",") if given else ():
         first, equals, rest = (part.strip() for part in entry.partition("="))
         if equals:
-            current = _role(first)
+            _require_role(first, roles)
+            current = first
             found.setdefault(current, ())
         name = rest if equals else first
         if current is None or not (name or equals):
@@ -102,10 +104,9 @@ def parse(given: Columns) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _role(role: object) -> str:
-    if role not in ROLES:
-        raise InputError(f"expected roles among {', '.join(ROLES)} in `columns`, found {role!r}")
-    return str(role)
+def _require_role(role: object, roles: Sequence[str]) -> None:
+    if role not in roles:
+        raise InputError(f"expected roles among {', '.join(roles)} in `columns`, found {role!r}")
 
 
 def choose(
