@@ -55,9 +55,13 @@ def lists_of_long_names(path):
 
 
 def long_names_of_another_type(path):
-    name = pyarrow.array(["x" * (1 << 20)], pyarrow.large_string())
-    names = pyarrow.DictionaryArray.from_arrays(np.zeros(512, np.int32), name).cast(name.type)
-    parquet(path, rows(512, episode=names))
+    from pyarrow.parquet import ParquetWriter
+
+    names = pyarrow.array(["x" * (1 << 20)] * 32, pyarrow.large_string())
+    table = pyarrow.table(rows(32, episode=names))
+    with ParquetWriter(path, table.schema) as writer:
+        for _ in range(16):
+            writer.write_table(table)
 
 
 def records(path):
