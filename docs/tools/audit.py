@@ -56,9 +56,8 @@ def _name(statement: str) -> str:
 def _cell(row: Any) -> str:
     upper = f" to {row.violated + row.inconclusive}" if row.inconclusive else ""
     beside = {"made": "", "assumption violated": "*", "not made": "†"}[row.claim]
-    old = "°" if row.issued == "earlier" else ""
     tight = "" if pd.isna(row.tightness) else f"; {row.tightness:.2g}"
-    return f"{row.violated}{upper} of {row.nominal:.3g} {MARKS[row.verdict]}{beside}{old}{tight}"
+    return f"{row.violated}{upper} of {row.nominal:.3g} {MARKS[row.verdict]}{beside}{tight}"
 
 
 def _table(rows: pd.DataFrame, index: list[str], values: str) -> str:
