@@ -153,7 +153,7 @@ def sb3_updates(model: Any) -> Measure:
 
 def ours(work: Work, *, compiled: bool, halved: bool = False) -> Measure:
     from tightrope.agents import REDQ, SACPolicy
-    from tightrope.agents.replay import CompactReplayBuffer
+    from tightrope.agents.replay_buffer import CompactReplayBuffer
     from tightrope.environments import make_env
 
     # otherwise it would go on without, and we would call plain what we call compiled

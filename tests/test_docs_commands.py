@@ -7,7 +7,6 @@ import pytest
 from documents import DOCS, PAGES, ROOT, command_lines, prose
 
 from tightrope.cli.app import COMMANDS, parse
-from tightrope.cli.flags import flags_of
 from tightrope.errors import InputError
 
 SCRIPT = runpy.run_path(str(DOCS / "tools" / "commands.py"))
@@ -24,7 +23,7 @@ def offered():
     """By command, its options."""
     return {
         " ".join(words): {
-            name for flag in flags_of(function) for name in (flag.flag, flag.label.split()[0])
+            name for flag in function.flags for name in (flag.flag, flag.label.split()[0])
         }
         for words, function in SCRIPT["commands"]()
     }

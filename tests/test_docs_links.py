@@ -7,9 +7,11 @@ from documents import DOCS, PAGES, ROOT, anchors, prose
 
 LINKED = [
     *PAGES,
-    *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md")),
-    *(ROOT / name / "README.md" for name in ("benchmarks", "results/agents")),
+    *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")),
+    *sorted((ROOT / "benchmarks").glob("*.md")),
+    *sorted((ROOT / "results").glob("*/README.md")),
 ]
+_ROOMS = "benchmarks|docs|examples|results|src|studies|tests|tightrope"
 
 
 @pytest.mark.parametrize("page", LINKED, ids=lambda page: str(page.relative_to(ROOT)))
@@ -23,6 +25,15 @@ def test_links_lead_to_files_and_headings_that_exist(page):
         assert found.exists(), target
         if heading:
             assert heading in anchors(found), target
+
+
+@pytest.mark.parametrize("page", [*LINKED, ROOT / "Makefile"], ids=lambda page: page.name)
+def test_files_of_the_repository_that_a_page_names_exist(page):
+    named = re.findall(
+        rf"(?<![\w/.])(?:{_ROOMS})/[\w/-]+\.(?:py|md|toml|csv)\b", page.read_text("utf-8")
+    )
+    for path in named:
+        assert (ROOT / path).exists() or (ROOT / "src" / path).exists(), path
 
 
 def test_every_page_is_in_the_navigation():

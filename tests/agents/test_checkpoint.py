@@ -18,7 +18,7 @@ from stable_baselines3.common.buffers import ReplayBuffer
 
 from tightrope.agents import TrainingInterruptedError, build, specify, train
 from tightrope.agents.checkpoint import load_checkpoint, restore, save_checkpoint
-from tightrope.agents.replay import CompactReplayBuffer
+from tightrope.agents.replay_buffer import CompactReplayBuffer
 from tightrope.agents.segments import read_segments, sweep, write_segment
 from tightrope.errors import InputError
 

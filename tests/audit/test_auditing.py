@@ -35,8 +35,8 @@ def small(**changes):
     return Audit(**{**SMALL, **changes})
 
 
-def audited(subject, out, engine=Inline, **changes):
-    found = run_audit(subject, None, small(**changes), out, engine=engine)
+def audited(subject, out, executor=Inline, **changes):
+    found = run_audit(subject, None, small(**changes), out, executor=executor)
     assert not found.failed
     return found
 
@@ -108,7 +108,7 @@ def test_an_interrupted_audit_goes_on_ends_as_an_undisturbed_one_and_grows(undis
         return Inline(folder, stop_after=1)
 
     with pytest.raises(InputError, match="the same command resumes"):
-        audited("independent", tmp_path, engine=interrupted)
+        audited("independent", tmp_path, executor=interrupted)
     assert len(list((tmp_path / "jobs").glob("repeat-*"))) == 1
     resumed = audited("independent", tmp_path)
     for name in ("coverage.csv", "checks.csv", "warnings.csv"):
@@ -121,7 +121,7 @@ def test_an_interrupted_audit_goes_on_ends_as_an_undisturbed_one_and_grows(undis
             started.append((job.spec["first"], job.spec["last"]))
             return super().submit(job)
 
-    more = audited("independent", tmp_path, engine=Counting, repetitions=13)
+    more = audited("independent", tmp_path, executor=Counting, repetitions=13)
     assert started == [(10, 13)]
     assert set(more.coverage["runs"]) == {13}
 
@@ -259,4 +259,4 @@ def test_another_audit_in_the_same_folder_and_unknown_subjects_are_refused(
     subject, changes, words, undisturbed
 ):
     with pytest.raises(InputError, match=words):
-        run_audit(subject, None, small(**changes), undisturbed.results.parent, engine=Inline)
+        run_audit(subject, None, small(**changes), undisturbed.results.parent, executor=Inline)

@@ -1,7 +1,6 @@
 """The perceptron in numpy is torch's function, layer norm and CReLU included."""
 
 import dataclasses
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -151,10 +150,3 @@ def test_the_spread_of_each_state_sees_what_crelu_doubled():
     for wrong in ((np.zeros((6, 2), np.float32), spread), (None, np.zeros(3, np.float32))):
         with pytest.raises(InputError, match=r"log_std\.(weight|bias) of shape"):
             dataclasses.replace(policy, log_std=wrong)
-
-
-def test_widths_are_shown():
-    sizes = (5, 8, 6, 2)
-    policy = as_policy(network(sizes, "CReLU", norms=True), "CReLU")
-    for a, b in pairwise(sizes):
-        assert f"{a} x {b}" in repr(policy)

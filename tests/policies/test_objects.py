@@ -1,6 +1,5 @@
 """Policies that are Python objects or names of them, and how any policy is called."""
 
-import hashlib
 import sys
 from textwrap import dedent
 
@@ -97,13 +96,6 @@ def test_modules_of_the_working_directory_count(tmp_path, monkeypatch):
     path = list(sys.path)
     np.testing.assert_allclose(act("here_only:first"), EXPECTED["first"])
     assert sys.path == path
-
-
-def test_the_digest_of_a_name_is_the_sha256_of_its_file(user_file):
-    digest = hashlib.sha256(user_file.read_bytes()).hexdigest()
-    policy = load_policy(f"{user_file}:first", environment())
-    assert policy.digest == digest
-    assert "my_policy.py:first" in policy.name
 
 
 def test_a_file_may_define_dataclasses_under_postponed_annotations(tmp_path):
@@ -267,16 +259,6 @@ def test_a_function_of_one_observation_is_a_policy(function, features):
 def test_a_function_of_neither_says_what_was_tried():
     with pytest.raises(InputError, match=r"one observation \(5,\) or of a batch \(batch, 5\)"):
         check_fit(as_policy(lambda o: o @ np.ones((7, 1))), environment())
-
-
-def test_a_policy_is_returned_as_it_is(small_policy):
-    policy = small_policy(5, 1)
-    assert as_policy(policy) is policy
-
-
-def test_a_deterministic_policy_is_not_passed_off_as_a_sampled_one(small_policy):
-    with pytest.raises(InputError, match="sample"):
-        as_policy(small_policy(5, 1), sample=True)
 
 
 @pytest.mark.parametrize("source", [None, 3, object(), [1.0]])

@@ -393,6 +393,7 @@ def test_malicious_weights_in_a_zip_are_not_executed(legacy, member, tmp_path, s
 
 REFUSED = {
     "learned features extractor": {"features_extractor_class": Extractor},
+    "learned features of two": {"features_extractor_class": Extractor, "net_arch": []},
     "unknown activation": {"activation_fn": torch.nn.Hardswish},
     "custom policy class": {"policy": CustomPolicy},
 }
@@ -451,21 +452,6 @@ def test_batch_norm_of_crossq_is_not_overlooked(tmp_path):
     model.save(tmp_path / "crossq.zip")
     with pytest.raises(InputError, match="`trust`"):
         load_policy(tmp_path / "crossq.zip", environment(BOX))
-
-
-def test_a_learned_feature_extractor_of_dqn_is_not_overlooked(sb3_file):
-    path = sb3_file("DQN", "FiveKeys-v0", features_extractor_class=Extractor)
-    with pytest.raises(InputError, match="`trust`"):
-        load_policy(path, environment("FiveKeys-v0"))
-
-
-def test_what_can_be_rebuilt_is_not_executed_even_with_trust(tmp_path, sb3_file):
-    marker, source = tmp_path / "marker", sb3_file("PPO", "Five-v0")
-    data = read_data(source)
-    data["lr_schedule"] = {":serialized:": base64.b64encode(pickle.dumps(Bomb(marker))).decode()}
-    path = repack(source, tmp_path / "bomb.zip", data=json.dumps(data))
-    load_policy(path, environment("Five-v0"), trust=True)
-    assert not marker.exists()
 
 
 def with_pickle(source, target, content):
@@ -589,15 +575,3 @@ def test_a_zip_with_the_wrong_content_is_an_input_error(members, tmp_path, sb3_f
     env = environment("Five-v0")
     with pytest.raises(InputError):
         check_fit(load_policy(path, env), env)
-
-
-def test_a_zip_of_something_else_is_an_input_error(tmp_path):
-    with zipfile.ZipFile(tmp_path / "holiday.zip", "w") as archive:
-        archive.writestr("photo.jpg", b"...")
-    with pytest.raises(InputError, match="Stable-Baselines3"):
-        load_policy(tmp_path / "holiday.zip", environment("Five-v0"))
-
-
-def test_a_zip_that_is_not_there_is_an_input_error(tmp_path):
-    with pytest.raises(InputError, match="nothing at"):
-        load_policy(tmp_path / "nothing.zip", environment("Five-v0"))

@@ -422,12 +422,6 @@ def test_statistics_are_not_silently_left_out_for_objects_nor_guessed_at(given, 
         load_policy(given[0], environment(SINGLES), normalize=True)
 
 
-def test_no_normalisation_may_be_said_of_every_policy(tmp_path, small_policy):
-    save_mlp(small_policy(5, 2), tmp_path / "p.safetensors", environment="FiveWide-v0")
-    for source in (tmp_path / "p.safetensors", small_policy(5, 2)):
-        assert normalization(load_policy(source, environment(SINGLES), normalize=False)) == "none"
-
-
 # --- Dict observations ------------------------------------------------------------------------
 
 
@@ -525,17 +519,6 @@ def test_flat_statistics_serve_dictionaries_as_well(saved, tmp_path):
     np.savez(tmp_path / "flat.npz", mean=np.arange(8.0), var=np.ones(8))
     policy = load_policy(path, environment("Keyed-v0"), normalize=tmp_path / "flat.npz")
     np.testing.assert_array_equal(policy.normalizer.mean, np.arange(8.0))
-
-
-def test_statistics_of_a_grid_are_flattened_with_it(saved, tmp_path):
-    path, model, venv = saved("PPO", "Grid-v0")
-    venv.save(tmp_path / "grid.pkl")
-    grids = np.random.default_rng(0).uniform(-1, 1, (64, 2, 3)).astype(np.float32)
-    expected, _ = model.predict(venv.normalize_obs(grids), deterministic=True)
-    file = tmp_path / "grid.pkl"
-    policy = load_policy(path, environment("Grid-v0"), normalize=file)
-    flat = grids.reshape(64, 6)
-    np.testing.assert_allclose(policy.act(flat, NO_NOISE), expected, atol=1e-5, rtol=0)
 
 
 def test_a_normaliser_with_one_limit_is_stored_as_ever(tmp_path, small_policy):

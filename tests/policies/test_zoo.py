@@ -108,13 +108,15 @@ def test_nothing_that_a_document_names_is_made(text, tmp_path, monkeypatch):
     "text",
     [
         *["[1, 2", "{a: ", "a: [b]]", "- a\n b: c\nd", "a: b\n\tc: d\n- e"],
-        *["- " * 40_000, "[" * 40_000, "&a " * 20_000 + "x", "x" * 200_000, "[&a [*a], *a]"],
-        "".join(f"{' ' * n}a:\n" for n in range(300)) + "b",
+        *["- " * 9_000, "[" * 9_000, "&a " * 6_000 + "x", "x" * 200_000, "&a [*a]"],
+        "".join(f"{' ' * n}a:\n" for n in range(150)) + "b",
+        "".join(f"{n}: &a{n} [{f'*a{n - 1},' * 9 if n else 'x'}]\n" for n in range(9)),
+        *["? {a: b}\n: c", "!!timestamp x", "a: 2001-99-99", "!!int a", "!!binary x"],
     ],
     ids=lambda text: text[:12],
 )
 def test_a_damaged_document_is_a_value_error(text):
-    with pytest.raises(ValueError, match=r"YAML|document"):
+    with pytest.raises(ValueError, match=r"YAML|document|month|int"):
         read_yaml(text)
 
 

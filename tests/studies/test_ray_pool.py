@@ -3,6 +3,7 @@
 import os
 import socket
 import warnings
+from functools import partial
 
 import pandas as pd
 import pytest
@@ -11,6 +12,7 @@ from waiting import wait_until
 
 from tightrope.errors import InputError
 from tightrope.studies.jobs import JobError
+from tightrope.studies.local_pool import LocalPool
 from tightrope.studies.ray_pool import RayPool
 from tightrope.studies.runner import run_study
 from tightrope.studies.scheduler import run_jobs
@@ -70,7 +72,7 @@ def test_a_study_on_a_cluster_that_loses_a_node_ends_with_the_local_pools_number
     cluster, small, tmp_path
 ):
     study = small(certify=[{"schemes": ["rec-2"], "repetitions": 1, "episodes": [6]}])
-    local = run_study(study, tmp_path / "local", workers=1)
+    local = run_study(study, tmp_path / "local", executor=partial(LocalPool, workers=1))
     doomed = cluster.add_node(num_cpus=1)
     cluster.wait_for_nodes()
     lost = []
@@ -84,7 +86,7 @@ def test_a_study_on_a_cluster_that_loses_a_node_ends_with_the_local_pools_number
                 cluster.remove_node(doomed, allow_graceful=False)
             return super().submit(one)
 
-    far = run_study(study, tmp_path / "far", engine=lambda f: Losing(f, cluster.address))
+    far = run_study(study, tmp_path / "far", executor=lambda f: Losing(f, cluster.address))
     assert lost
     assert not far.failed
     assert len(far.results.table) == len(local.results.table) == 2

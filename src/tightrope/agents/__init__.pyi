@@ -1,8 +1,8 @@
 from .log import COLUMNS as COLUMNS, read_log as read_log
 from .policies import PPOPolicy as PPOPolicy, SACPolicy as SACPolicy
 from .redq import REDQ as REDQ
-from .run import Run as Run, build as build, specify as specify
-from .settings import (
+from .specification import Run as Run, build as build, specify as specify
+from .hyperparameters import (
     AGENTS as AGENTS,
     LEVELS as LEVELS,
     PPOSettings as PPOSettings,

@@ -18,7 +18,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
 from tightrope.agents.experience import Experience
-from tightrope.agents.replay import CompactReplayBuffer
+from tightrope.agents.replay_buffer import CompactReplayBuffer
 from tightrope.agents.segments import Segment, read_segments, sweep, write_segment
 from tightrope.errors import InputError, one_line
 from tightrope.files import WriteError, delete, replace_atomically

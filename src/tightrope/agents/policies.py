@@ -2,7 +2,7 @@
 
 SB3's `policy_kwargs` cannot say CReLU, which doubles the width that the next layer sees; so each
 policy replaces the networks that SB3 builds. Zips carry these classes with them (see `snapshot`),
-so this module, `networks` and `replay` import nothing else of tightrope.
+so this module, `networks` and `replay_buffer` import nothing else of tightrope.
 """
 
 from collections.abc import Iterator

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tightrope.agents.replay import CompactReplayBuffer
+from tightrope.agents.replay_buffer import CompactReplayBuffer
 from tightrope.errors import InputError
 from tightrope.files import delete, load_tensors, save_tensors, sha256
 

@@ -9,10 +9,10 @@ import cloudpickle
 import numpy as np
 from stable_baselines3.common.base_class import BaseAlgorithm
 
-from tightrope.agents import networks, policies, replay
+from tightrope.agents import networks, policies, replay_buffer
 from tightrope.agents.experience import Experience
+from tightrope.agents.hyperparameters import Settings
 from tightrope.agents.redq import REDQ
-from tightrope.agents.settings import Settings
 from tightrope.environments import EnvInfo
 from tightrope.errors import one_line
 from tightrope.files import WriteError, sha256, write_folder
@@ -21,7 +21,7 @@ from tightrope.system import library_versions
 
 __all__ = ["averaged", "export"]
 
-_CARRIED = (networks, policies, replay)
+_CARRIED = (networks, policies, replay_buffer)
 
 
 def export(

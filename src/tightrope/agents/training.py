@@ -27,12 +27,12 @@ from tightrope.agents.checkpoint import (
 )
 from tightrope.agents.evaluation import evaluate
 from tightrope.agents.experience import Experience
-from tightrope.agents.folder import claim
+from tightrope.agents.hyperparameters import THREADS
 from tightrope.agents.log import Log
-from tightrope.agents.run import Run, build, specify
+from tightrope.agents.run_folder import claim
 from tightrope.agents.segments import Segment
-from tightrope.agents.settings import THREADS
 from tightrope.agents.snapshot import averaged, export
+from tightrope.agents.specification import Run, build, specify
 from tightrope.environments import EnvInfo
 from tightrope.errors import InputError
 from tightrope.files import replace_atomically

@@ -17,7 +17,8 @@ from tightrope.errors import InputError, as_lines
 from tightrope.files import write_folder
 from tightrope.studies.job_plan import child, policy_job
 from tightrope.studies.jobs import Job
-from tightrope.studies.runner import EngineName, run_missing
+from tightrope.studies.local_pool import LocalPool
+from tightrope.studies.runner import run_missing
 from tightrope.studies.scheduler import Executor
 from tightrope.studies.study_folder import StudyFolder
 
@@ -124,9 +125,7 @@ def run_audit(
     audit: Audit,
     out: Path,
     *,
-    engine: EngineName | Callable[[Path], Executor] = "local",
-    workers: int | None = None,
-    address: str | None = None,
+    executor: Callable[[Path], Executor] = LocalPool,
     progress: bool = False,
 ) -> AuditRun:
     """Run the repetitions that are not done yet, then count.
@@ -137,10 +136,7 @@ def run_audit(
         env: id of the environment of a policy; by default the one that it was trained in.
         audit: what is repeated, and how often.
         out: folder of the audit; more repetitions can be added to it.
-        engine: this machine's processes, a Ray cluster, or a function from the folder of the jobs
-            to what runs them.
-        workers: processes of the local engine; by default one per core.
-        address: of the Ray cluster; by default one is started here.
+        executor: makes what runs the jobs from their folder.
         progress: show a table on standard error.
 
     Raises:
@@ -156,9 +152,7 @@ def run_audit(
     with folder.locked({**plan.content, **audit.content()}):
         if plan.policy is not None:
             folder.place(*plan.policy)
-        ended = run_missing(
-            jobs, folder, engine=engine, workers=workers, address=address, progress=progress
-        )
+        ended = run_missing(jobs, folder, executor, progress=progress)
         paths = [folder.jobs / job.id / CHECKS for job in repeats if job.id in ended.done]
         checks = pd.DataFrame([check for path in paths for check in json.loads(path.read_text())])
         failed = {ended.jobs[key].name: reason for key, reason in ended.failed.items()}

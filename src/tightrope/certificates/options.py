@@ -47,13 +47,13 @@ class Options:
     """
 
     scheme: str = "auto"
-    """auto, holdout, nonrec-noninf, nonrec-inf, rec-T (such as rec-6), or the relative sizes of a
+    """auto, holdout, nonrec-noninf, nonrec-inf or rec-T; such as rec-6, or the relative sizes of a
     recursion's portions, such as 10,20,70."""
     paper: bool = False
-    """The paper's certificate: scheme rec-6, preset paper, unit step, 100 validation and 100 test
+    """The paper's certificate; scheme rec-6, preset paper, unit step, 100 validation and 100 test
     episodes."""
     unit: Unit | Auto = "auto"
-    """What counts as independent in `bound`: whole episodes, or thinned steps (the paper's
+    """What counts as independent in `bound`; whole episodes, or thinned steps (the paper's
     assumption); auto: episodes, and in PAC-Bayes schemes steps."""
     preset: Literal["paper", "tight"] = "tight"
     """The paper's recipe for prior and fit, or ours."""
@@ -87,7 +87,7 @@ class Options:
     discounted_floor: float | Off = "off"
     """The same for the discounted return."""
     fail_below: float | Off = "off"
-    """Also bound the probability that an episode returns less than this, undiscounted."""
+    """Also bound the probability of an undiscounted return below this."""
     termination: Termination = "neutral"
     """What it means that an episode terminates: failure, success (it reaches its goal), or neither.
     A recorded success has precedence."""

@@ -42,6 +42,7 @@ def audit(
 
     needed("pandas", "an audit", "studies")
     from tightrope.audit.auditing import run_audit
+    from tightrope.studies.runner import executor_for
 
     subject, env = source_or_demo(subject, env, demo, "a synthetic task or a policy")
     found = run_audit(
@@ -49,9 +50,7 @@ def audit(
         env or None,
         options,
         Path(str(out).replace("SUBJECT", "demo" if demo else _stem(subject))),
-        engine=engine,
-        workers=None if workers == "auto" else workers,
-        address=address or None,
+        executor=executor_for(engine, workers, address),
         progress=True,
     )
     if found.results is not None:

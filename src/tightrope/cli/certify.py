@@ -16,7 +16,7 @@ __all__ = ["certify", "source_or_demo"]
 
 @command(
     "env columns out scheme paper unit preset episodes gamma delta fail_below property "
-    "property_limit workers seed trust demo details json"
+    "workers seed trust demo details json"
 )
 def certify(
     source: str = "",
@@ -41,15 +41,15 @@ def certify(
             with one row per episode, or counts such as 74/80.
         env: Environment to roll a policy out in; by default the one that it was trained in, if
             train wrote it.
-        out: New folder for certificate.json, predictor.safetensors, rollouts.safetensors and
+        out: New folder; for certificate.json, predictor.safetensors, rollouts.safetensors and
             report.html.
         demo: Certify the policy that ships with the package.
-        property: A number per episode of your own, such as "peak torque=mine.py:peak"; may be
+        property: A number per episode of your own; such as "peak torque=mine.py:peak". May be
             repeated. Without a function, such as "peak torque", if it is recorded or a column.
         property_limit: What a property should keep to, such as "peak torque<=80"; its side is
             certified, and how often an episode breaks it. May be repeated.
         details: Print everything that the certificate states.
-        json: Print the certificate as JSON on standard output, and nothing else there.
+        json: Print the certificate as JSON on standard output; nothing else there.
     """
     from tightrope.certificates.certify import certify as issue
     from tightrope.certificates.document import as_text, to_document

@@ -15,7 +15,7 @@ from cyclopts import Parameter
 
 from tightrope.errors import InputError
 
-__all__ = ["Flag", "command", "flags_of"]
+__all__ = ["Flag", "command"]
 
 
 @dataclass(frozen=True)
@@ -132,11 +132,6 @@ def command(common: str = "") -> Callable[[Callable[..., int]], Callable[..., in
         return run
 
     return decorate
-
-
-def flags_of(function: Any) -> tuple[Flag, ...]:
-    """The flags of a command."""
-    return tuple(function.flags)
 
 
 def _place(flag: Flag, shown: Sequence[str]) -> int:

@@ -35,7 +35,7 @@ def study(
     """
     from tightrope.reports import write_study_page
     from tightrope.studies.config import load_study
-    from tightrope.studies.runner import describe, run_study
+    from tightrope.studies.runner import describe, executor_for, run_study
 
     if dry_run and status:
         raise InputError("expected `dry_run` or `status`, found both")
@@ -46,14 +46,7 @@ def study(
     if dry_run or status:
         show(describe(study, out), lines=True)
         return 0
-    ended = run_study(
-        study,
-        out,
-        engine=engine,
-        workers=None if workers == "auto" else workers,
-        address=address or None,
-        progress=True,
-    )
+    ended = run_study(study, out, executor=executor_for(engine, workers, address), progress=True)
     if (results := ended.results) is not None:
         write_study_page(results, out, failed=ended.failed, blocked=ended.blocked)
         show(f"{len(results.table):,} certificates; tables and figures: {out / 'results'}")

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from cyclopts import App
 
-from tightrope.agents.settings import AGENTS, LEVELS, THREADS
+from tightrope.agents.hyperparameters import AGENTS, LEVELS, THREADS
 from tightrope.cli.flags import command
 from tightrope.cli.text import show
 

@@ -8,15 +8,15 @@ certificate existed; so such a policy needs no pilot episodes.
 import dataclasses
 import json
 import math
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from pydantic import Field
 
 from tightrope.errors import InputError, one_line
 from tightrope.files import sha256, write_text
+from tightrope.records import checked
 
 __all__ = [
     "POLICY_FILES",
@@ -32,9 +32,13 @@ __all__ = [
 RECORD_FORMAT = "tightrope.training/1"
 RECORD_FILE = "policy.json"
 POLICY_FILES = ("policy.safetensors", "policy.zip")  # the first that is there is the policy
+_RANGE = ("return_low", "return_high")
+
+Count = Annotated[int, Field(ge=0)]
+Return = Annotated[float, Field(allow_inf_nan=True)]
 
 
-@dataclass(frozen=True, repr=False)
+@checked
 class TrainingRecord:
     """How a policy was trained, and what was seen meanwhile.
 
@@ -58,43 +62,27 @@ class TrainingRecord:
 
     agent: str
     environment: dict[str, Any]
-    steps: int
-    episodes: int
-    gamma: float
-    return_low: float
-    return_high: float
-    observation_mean: NDArray[np.float32]
-    observation_deviation: NDArray[np.float32]
+    steps: Count
+    episodes: Count
+    gamma: Annotated[float, Field(ge=0, le=1)]
+    return_low: Return
+    return_high: Return
+    observation_mean: Any
+    observation_deviation: Any
     settings: dict[str, Any]
     versions: dict[str, str]
     digests: dict[str, str]
 
     def __post_init__(self) -> None:
-        _require("agent", self.agent, "a name", isinstance(self.agent, str))
-        for name in ("environment", "settings"):
-            value = getattr(self, name)
-            _require(name, value, "an object", isinstance(value, dict))
-        for name in ("versions", "digests"):
-            value = getattr(self, name)
-            texts = isinstance(value, dict) and all(isinstance(v, str) for v in value.values())
-            _require(name, value, "an object of texts", texts)
-        for name in ("steps", "episodes"):
-            value = getattr(self, name)
-            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-            whole = whole and value >= 0
-            _require(name, value, "a whole number of at least 0", whole)
-        for name in ("gamma", "return_low", "return_high"):
-            value = getattr(self, name)
-            real = isinstance(value, float | int | np.number) and not isinstance(value, bool)
-            _require(name, value, "a number", real)
-        _require("gamma", self.gamma, "in [0, 1]", 0 <= self.gamma <= 1)
-        mean, deviation = self.observation_mean, self.observation_deviation
-        for name, array in (("observation_mean", mean), ("observation_deviation", deviation)):
-            fits = array.dtype == np.float32 and array.ndim == 1 and array.shape == mean.shape
-            shown = f"{array.dtype} of shape {array.shape}"
-            _require(name, shown, "one float32 per feature", fits)
-            _require(name, "others", "finite numbers", bool(np.isfinite(array).all()))
-        _require("observation_deviation", "others", "positive", bool((deviation > 0).all()))
+        mean = np.shape(self.observation_mean)
+        for name in ("observation_mean", "observation_deviation"):
+            with np.errstate(over="ignore"):  # too large for float32: found not to be finite
+                array = np.array(getattr(self, name), np.float32)
+            if array.ndim != 1 or array.shape != mean or not np.isfinite(array).all():
+                raise InputError(f"`{name}` must be one finite number for each feature")
+            object.__setattr__(self, name, array)
+        if not (self.observation_deviation > 0).all():
+            raise InputError("`observation_deviation` must be positive")
 
     def mismatch(self, *, environment: dict[str, Any], gamma: float) -> str | None:
         """Why the record's range is not for such returns, in words; None if it is.
@@ -129,10 +117,8 @@ def save_record(record: TrainingRecord, path: Path) -> None:
     for field in dataclasses.fields(record):
         value = getattr(record, field.name)
         content[field.name] = value.tolist() if isinstance(value, np.ndarray) else value
-    for name in ("steps", "episodes"):
-        content[name] = int(content[name])
-    for name in ("gamma", "return_low", "return_high"):  # JSON has no infinity
-        content[name] = float(content[name]) if math.isfinite(content[name]) else None
+    for name in _RANGE:  # JSON has no infinity
+        content[name] = content[name] if math.isfinite(content[name]) else None
     try:
         text = json.dumps(content, indent=1, allow_nan=False) + "\n"
     except (TypeError, ValueError) as error:
@@ -152,18 +138,7 @@ def load_record(path: Path) -> TrainingRecord:
         content = json.loads(path.read_text(), parse_constant=_refuse_constant)
         if not isinstance(content, dict) or content.pop("format", None) != RECORD_FORMAT:
             raise ValueError(f"expected the format {RECORD_FORMAT}, found another")
-        expected = {field.name for field in dataclasses.fields(TrainingRecord)}
-        if set(content) != expected:
-            differing = ", ".join(sorted(set(content) ^ expected))
-            raise ValueError(f"expected the fields of a record, missing or unknown: {differing}")
-        for name in ("return_low", "return_high"):
-            content[name] = math.nan if content[name] is None else content[name]
-        for name in ("gamma", "return_low", "return_high"):
-            if isinstance(content[name], int):
-                content[name] = float(content[name])
-        for name in ("observation_mean", "observation_deviation"):
-            with np.errstate(over="ignore"):  # too large for float32: found not to be finite
-                content[name] = np.array(content[name], dtype=np.float32)
+        content |= {name: math.nan for name in _RANGE if content.get(name, 0) is None}
         return TrainingRecord(**content)
     except OSError as error:
         raise InputError(f"cannot read {str(path)!r}: {one_line(error)}") from None
@@ -223,8 +198,3 @@ def _is_record(path: Path) -> bool:
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"expected finite numbers, found {name}")
-
-
-def _require(name: str, found: object, expected: str, holds: bool) -> None:
-    if not holds:
-        raise InputError(f"expected {name} to be {expected}, found {str(found)[:80]}")

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from tightrope.agents.settings import LEVELS, settings
+from tightrope.agents.hyperparameters import LEVELS, settings
 from tightrope.certificates.options import Options, Unit
 from tightrope.certificates.schemes import scheme
 from tightrope.errors import InputError, one_line

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tightrope.agents.settings import settings
+from tightrope.agents.hyperparameters import settings
 from tightrope.certificates.options import Options
 from tightrope.certificates.schemes import scheme
 from tightrope.certificates.settings import PILOT_EPISODES
@@ -132,6 +132,7 @@ def _paths(block: PolicyBlock, root: Path, skipped: list[str]) -> Iterator[Path]
     folder = root / block.folder
     if not folder.is_dir():
         raise InputError(f"expected a folder of policies at {str(folder)!r}, found none")
+    missing: list[str] = []
     for name in block.names:
         try:
             paths = sorted(path for path in folder.glob(name) if not path.name.startswith("."))
@@ -140,8 +141,10 @@ def _paths(block: PolicyBlock, root: Path, skipped: list[str]) -> Iterator[Path]
                 f"expected `names` in {block.folder!r}, found {name!r}: {error}"
             ) from None
         if not paths:
-            skipped.append(f"no {name} in {block.folder}")
+            missing.append(name)
         yield from paths
+    if missing:
+        skipped.append(f"not in {block.folder}: {', '.join(missing)}")
 
 
 def _own(block: PolicyBlock, path: Path, skipped: list[str]) -> Iterator[PolicyInstance]:

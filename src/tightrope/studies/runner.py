@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from tightrope.errors import InputError
+from tightrope.errors import InputError, as_lines
 from tightrope.imports import needed
 from tightrope.studies.config import Study
 from tightrope.studies.job_plan import plan_jobs
@@ -23,6 +24,7 @@ __all__ = [
     "StudyInterruptedError",
     "StudyRun",
     "describe",
+    "executor_for",
     "run_missing",
     "run_study",
 ]
@@ -57,9 +59,7 @@ def run_study(
     study: Study,
     out: Path,
     *,
-    engine: EngineName | Callable[[Path], Executor] = "local",
-    workers: int | None = None,
-    address: str | None = None,
+    executor: Callable[[Path], Executor] = LocalPool,
     progress: bool = False,
 ) -> StudyRun:
     """Run what is not done yet, then write tables, figures and claims.
@@ -67,11 +67,9 @@ def run_study(
     Args:
         study: what is asked.
         out: folder of the study.
-        engine: this machine's processes, a Ray cluster, or a function from the folder of the jobs
-            to what runs them.
-        workers: processes of the local engine; by default one per core.
-        address: of the Ray cluster; by default one is started here.
-        progress: show bars on standard error.
+        executor: makes what runs the jobs from their folder: processes of this machine, one per
+            core, or what :func:`executor_for` names.
+        progress: show on standard error how far it is.
 
     Raises:
         InputError: the study or the folder is wrong.
@@ -85,9 +83,7 @@ def run_study(
     with folder.locked(study.content()):
         for job in plan.of("policy"):
             folder.place(job, plan.sources[job.id])
-        ended = run_missing(
-            plan.jobs, folder, engine=engine, workers=workers, address=address, progress=progress
-        )
+        ended = run_missing(plan.jobs, folder, executor, progress=progress)
         results = None
         if any(job.id in ended.done for job in plan.of("certify")):
             folder.require_there()
@@ -110,29 +106,28 @@ def describe(study: Study, out: Path) -> str:
     lines += status_lines(plan.jobs, folder.done(plan.jobs), failed)
     lines += [f"skipped: {why}" for why in plan.skipped]
     lines += [f"failed: {name}: {why}" for name, why in failed.items()]
-    return "\n".join(lines)
+    return as_lines(lines)
 
 
 def run_missing(
     jobs: Sequence[Job],
     folder: StudyFolder,
+    executor: Callable[[Path], Executor],
     *,
-    engine: EngineName | Callable[[Path], Executor] = "local",
-    workers: int | None = None,
-    address: str | None = None,
     progress: bool = False,
 ) -> Progress:
     """Run the jobs that are not done, and keep why some failed.
 
     Raises:
-        InputError: an option is of the other engine.
+        InputError: the executor cannot run.
         StudyInterruptedError: by Ctrl-C.
     """
     done = folder.done(jobs)
     if len(done) == len(jobs):
         folder.record_failures({})
         return Progress({job.id: job for job in jobs}, done=set(done))
-    executor = _executor(engine, folder.jobs, workers, address)
+    pool = executor(folder.jobs)
+    show = live_status(shown=progress)
 
     def report(state: Progress) -> None:
         reasons = {state.jobs[key].name: reason for key, reason in state.failed.items()}
@@ -141,28 +136,32 @@ def run_missing(
         show(state)
 
     try:
-        with live_status(shown=progress) as show:
-            return run_jobs(jobs, executor, done=done, on_change=report)
+        return run_jobs(jobs, pool, done=done, on_change=report)
     except KeyboardInterrupt:
         raise StudyInterruptedError("interrupted; the same command resumes") from None
     finally:
-        executor.shutdown()
+        pool.shutdown()
 
 
-def _executor(
-    engine: EngineName | Callable[[Path], Executor],
-    jobs: Path,
-    workers: int | None,
-    address: str | None,
-) -> Executor:
-    if callable(engine):
-        return engine(jobs)
-    if engine == "ray":
-        if workers is not None:
-            raise InputError("expected `workers` for `engine` local, found `engine` ray beside it")
-        from tightrope.studies.ray_pool import RayPool
+def executor_for(
+    engine: EngineName, workers: int | Literal["auto"] = "auto", address: str = ""
+) -> Callable[[Path], Executor]:
+    """What makes the executor of a command's engine.
 
-        return RayPool(jobs, address)
-    if address is not None:
-        raise InputError("expected `address` for `engine` ray, found `engine` local beside it")
-    return LocalPool(jobs, workers)
+    Args:
+        engine: processes of this machine, or a Ray cluster.
+        workers: processes of the local engine; auto: one per core.
+        address: of the Ray cluster; by default one is started on this machine.
+
+    Raises:
+        InputError: an option is of the other engine.
+    """
+    if engine == "local":
+        if address:
+            raise InputError("expected `address` for `engine` ray, found `engine` local beside it")
+        return partial(LocalPool, workers=None if workers == "auto" else workers)
+    if workers != "auto":
+        raise InputError("expected `workers` for `engine` local, found `engine` ray beside it")
+    from tightrope.studies.ray_pool import RayPool
+
+    return partial(RayPool, address=address or None)

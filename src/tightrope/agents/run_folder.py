@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tightrope.agents.run import RUN_FORMAT, Run
+from tightrope.agents.specification import RUN_FORMAT, Run
 from tightrope.errors import InputError
 from tightrope.files import delete, lock, write_text
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import numbers
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -10,18 +11,17 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.base_class import BaseAlgorithm
 
 from tightrope.agents.experience import Experience
-from tightrope.agents.policies import PPOPolicy, SACPolicy
-from tightrope.agents.redq import REDQ
-from tightrope.agents.replay import CompactReplayBuffer
-from tightrope.agents.settings import (
+from tightrope.agents.hyperparameters import (
     LEVELS,
     PPOSettings,
     REDQSettings,
     SACSettings,
     Settings,
-    is_whole,
     settings,
 )
+from tightrope.agents.policies import PPOPolicy, SACPolicy
+from tightrope.agents.redq import REDQ
+from tightrope.agents.replay_buffer import CompactReplayBuffer
 from tightrope.environments import EnvInfo
 from tightrope.errors import InputError
 from tightrope.system import library_versions, multiplies_bfloat16, resolve_device
@@ -109,15 +109,13 @@ def specify(
         names = dict(zip(names, levels, strict=True))
     total = LEVELS[agent]["expert"] if steps is None else steps
     every = max(total // _EVALUATIONS, 1) if evaluate_every is None else evaluate_every
-    least = {"steps": (total, 1), "seed": (seed, 0), "evaluate_every": (every, 1)}
-    for name, (value, smallest) in {
-        **least,
-        "evaluation_episodes": (evaluation_episodes, 1),
-    }.items():
-        if not is_whole(value):
+    whole = {"steps": (total, 1), "seed": (seed, 0), "evaluate_every": (every, 1)}
+    whole["evaluation_episodes"] = (evaluation_episodes, 1)
+    for name, (value, least) in whole.items():
+        if isinstance(value, bool) or not isinstance(value, numbers.Integral):
             raise InputError(f"`{name}` must be a whole number, found {value!r}")
-        if value < smallest:
-            raise InputError(f"`{name}` must be at least {smallest}, found {value!r}")
+        if value < least:
+            raise InputError(f"`{name}` must be at least {least}, found {value!r}")
     total, seed, every = int(total), int(seed), int(every)  # NumPy's too
     if compile not in get_args(Compile):
         raise InputError(f"`compile` must be among auto, always, never, found {compile!r}")

@@ -6,7 +6,7 @@ import torch
 from gymnasium import spaces
 from stable_baselines3.common.buffers import ReplayBuffer
 
-from tightrope.agents.replay import CompactReplayBuffer
+from tightrope.agents.replay_buffer import CompactReplayBuffer
 
 SIZE, FEATURES = 50, 7
 ACTIONS = spaces.Box(-1, 1, (2,), np.float32)
