@@ -4,11 +4,11 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
 from tightrope.bounds import tolerance_rank, tolerance_share
 from tightrope.certificates.evidence import Evidence
@@ -59,6 +59,10 @@ else:  # what a document may hold
 Chosen = Mapping[str, Choice]
 Values = NDArray[np.float64]
 
+Probability = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=0)]
+Number = Annotated[float, Field(ge=-1e100, le=1e100)]  # its square is a number as well
+
 LEVEL = 0.9  # of new episodes, where a statement has one level
 # Every limit is rounded outward by this part of itself, so that a processor that rounds differently
 # never finds a better number stated than it computes.
@@ -102,15 +106,15 @@ class Statement:
     quantity: str
     unit: Unit
     direction: Direction
-    value: float
-    value_raw: float
-    rms_raw: float | None
-    estimate: float
-    share: float | None
-    n: int
+    value: Number
+    value_raw: Number
+    rms_raw: Number | None
+    estimate: Number
+    share: Probability | None
+    n: Count
     assumes: Assumption
-    confidence: float
-    joint_confidence: float | None
+    confidence: Probability
+    joint_confidence: Probability | None
     chosen: dict[str, Choice] = field(default_factory=dict)
     note: str = ""
     void: bool = False
