@@ -27,6 +27,7 @@ __all__ = [
     "Family",
     "Kind",
     "Limit",
+    "Scale",
     "Statement",
     "Target",
     "Task",
@@ -48,6 +49,8 @@ Target = Literal[
     "property",
 ]
 Direction = Literal["at-most", "at-least"]
+# What a limit is: a return, an error of one, an RMS error, a squared error in units of the range.
+Scale = Literal["plain", "probability", "return", "error", "rms", "loss"]
 Assumption = Literal["independent steps", "independent episodes"]
 INDEPENDENT_STEPS: Assumption = "independent steps"
 INDEPENDENT_EPISODES: Assumption = "independent episodes"
@@ -171,6 +174,7 @@ class Family(ABC):
         quantity: what is bounded, in words.
         unit: what counts as independent.
         direction: which side is bounded.
+        scale: of its limits.
         rows: the episodes of one task, of a table with several; None for all.
     """
 
@@ -180,6 +184,7 @@ class Family(ABC):
     quantity: str = ""
     unit: Unit = "episode"
     direction: Direction = "at-most"
+    scale: Scale = "plain"
     rows: slice | None = None
 
     @property
@@ -207,15 +212,27 @@ class Family(ABC):
 
     def units(self, value: float, seen: Evidence) -> tuple[float, float, float | None]:
         """A limit's value on the normalised scale, in raw units, and as an RMS."""
+        low, width = seen.scaling.low, seen.scaling.width
+        inside = min(max(value, 0.0), 1.0)
+        match self.scale:
+            case "probability":
+                return inside, inside, None
+            case "return":
+                return (value - low) / width, value, None
+            case "error":
+                return value / width, value, None
+            case "rms":
+                return value / width, value, value
+            case "loss":
+                return inside, inside * width**2, float(np.sqrt(inside)) * width
         return value, value, None
 
     def words(self, seen: Evidence) -> str:
         """The quantity, with what only the episodes tell: which steps, and the range."""
-        return self.quantity
-
-    def is_vacuous(self, value: float) -> bool:
-        """Whether a limit says nothing."""
-        return False
+        if self.scale != "loss":
+            return self.quantity
+        low, high = seen.scaling.low, seen.scaling.high
+        return f"{self.quantity}, over {seen.steps}, returns clipped to [{low:.4g}, {high:.4g}]"
 
     def of_task(self, name: str, rows: slice) -> "Family":
         """The same for one task of a table alone."""
@@ -249,7 +266,7 @@ class Family(ABC):
         """A limit as a statement, rounded outward."""
         normalised, raw, rms = self.units(self.outward(limit.value), seen)
         estimate = self.units(limit.estimate, seen)
-        steps = self.unit == "step"
+        steps, most = self.unit == "step", 1.0 if self.direction == "at-most" else 0.0
         return Statement(
             name=self.name,
             kind=self.kind,
@@ -268,7 +285,7 @@ class Family(ABC):
             joint_confidence=None if steps else joint,
             chosen=dict(chosen),
             note=limit.note,
-            vacuous=self.is_vacuous(normalised),
+            vacuous=self.scale in ("loss", "probability") and normalised == most,
         )
 
     def outward(self, value: float) -> float:
