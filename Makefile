@@ -14,7 +14,7 @@ help:
 	@echo "make test-newest    the core of the tests on the newest versions of everything but torch"
 	@echo "make check          lint and types only"
 	@echo "make docs           build the documentation into site/ (open site/index.html)"
-	@echo "make dist           build wheel and source distribution into dist/, and check them"
+	@echo "make dist           build wheel and sdist into dist/, check them and try the wheel alone"
 	@echo "make validity       the long simulations of every guarantee (minutes)"
 	@echo "make fuzz           more than 10,000 harmed files against every reader (minutes)"
 	@echo "make audit-deps     known vulnerabilities of the pinned versions (needs a network)"
@@ -67,6 +67,7 @@ dist: $(READY)
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist .
 	$(BIN)/twine check --strict dist/*
+	$(BIN)/pytest -m validity tests/test_base_install.py
 
 certify: $(READY)
 	rm -rf demo-certificate

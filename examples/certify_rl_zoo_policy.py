@@ -20,9 +20,7 @@ def main(folder: str, *options: str) -> None:
     columns = ["name", "share", "value_raw", "estimate", "n", "confidence"]
     print(certificate.to_pandas()[columns].to_string(index=False))
 
-    certificate.save(
-        "certificate"
-    )  # then: tightrope verify certificate, tightrope report certificate
+    certificate.save("certificate")  # then: tightrope verify certificate
 
 
 if __name__ == "__main__":

@@ -363,7 +363,10 @@ def _unknown(name: str, known: list[str]) -> str:
     lowered = {candidate.lower(): candidate for candidate in known}
     near = difflib.get_close_matches(name.lower(), lowered, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(lowered[match] for match in near)}?" if near else ""
-    return f"expected the id of an environment, found {name!r}: {hint or 'check its spelling'}"
+    return (
+        f"expected the id of an environment, found {name!r}: {hint or 'check its spelling'} "
+        f"(another package's: its module first, as module:{name.rpartition('/')[2]})"
+    )
 
 
 # --- Python objects ------------------------------------------------------------------------------

@@ -77,11 +77,11 @@ def agent(**options):
 
 def saved(folder, counts, **options):
     """A checkpoint after each of `counts` new rows; agent, segments, bytes written each time."""
-    model, experience = made = agent(**options)
+    model, statistics = made = agent(**options)
     segments, written, known = (), [], {}
     for rows in counts:
         add([model.replay_buffer], rows, np.random.default_rng(len(written)))
-        segments = save_checkpoint(folder / "checkpoint.pt", model, experience, 0.0, segments)
+        segments = save_checkpoint(folder / "checkpoint.pt", model, statistics, 0.0, segments)
         files = {path: path.stat() for path in folder.rglob("*.*")}
         new = {path: stat for path, stat in files.items() if known.get(path) != stat.st_mtime_ns}
         written.append(sum(stat.st_size for stat in new.values()))
@@ -124,10 +124,10 @@ def swap(path):
 def test_a_wrong_segment_is_refused_in_one_line(harm, tmp_path):
     saved(tmp_path, [10, 10], buffer=100)
     harm(tmp_path / "replay" / "10-20.safetensors")
-    path, (model, experience) = tmp_path / "checkpoint.pt", agent(buffer=100)
+    path, (model, statistics) = tmp_path / "checkpoint.pt", agent(buffer=100)
     words = r"^expected '.*10-20\.safetensors'.* SHA-256 .*, found \w+: put it back, or start anew"
     with pytest.raises(InputError, match=words) as caught:
-        restore(path, load_checkpoint(path), model, experience)
+        restore(path, load_checkpoint(path), model, statistics)
     assert "\n" not in str(caught.value)
 
 
@@ -241,16 +241,16 @@ def test_whichever_operation_fails_a_checkpoint_stands_and_the_next_is_good(
             if count[0] == failing + 1:
                 raise kind(28, "No space left on device")
 
-        (model, experience), segments, _ = saved(folder, [30, 30], buffer=50)
+        (model, statistics), segments, _ = saved(folder, [30, 30], buffer=50)
         earlier = deepcopy(model.replay_buffer)
         add([model.replay_buffer], 35, np.random.default_rng(9))  # drops the first segment
         with monkeypatch.context() as patched:
             on_files(patched, fail)
             with contextlib.suppress(InputError, KeyboardInterrupt):
-                segments = save_checkpoint(path, model, experience, 0.0, segments)
+                segments = save_checkpoint(path, model, statistics, 0.0, segments)
         assert any(same_samples(read(path), one) for one in (earlier, model.replay_buffer)), failing
         add([model.replay_buffer], 10, np.random.default_rng(10))
-        save_checkpoint(path, model, experience, 0.0, segments)
+        save_checkpoint(path, model, statistics, 0.0, segments)
         assert same_samples(read(path), model.replay_buffer)
         if count[0] <= failing:
             break
@@ -259,8 +259,8 @@ def test_whichever_operation_fails_a_checkpoint_stands_and_the_next_is_good(
 
 def read(path):
     """The buffer of a checkpoint, in a new process as it were."""
-    model, experience = agent(buffer=50)
-    restore(path, load_checkpoint(path), model, experience)
+    model, statistics = agent(buffer=50)
+    restore(path, load_checkpoint(path), model, statistics)
     return model.replay_buffer
 
 

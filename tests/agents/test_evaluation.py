@@ -8,7 +8,7 @@ from stable_baselines3 import PPO
 
 from tightrope.agents import REDQ, SACPolicy
 from tightrope.agents.evaluation import evaluate
-from tightrope.agents.experience import following_returns
+from tightrope.agents.training_statistics import following_returns
 from tightrope.environments import EnvInfo, make_env
 from tightrope.seeds import RunStream, run_seed
 

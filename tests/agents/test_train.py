@@ -22,9 +22,9 @@ from tightrope.agents import COLUMNS, TrainingInterruptedError, read_log, specif
 from tightrope.agents import train as train_function
 from tightrope.agents.checkpoint import load_checkpoint
 from tightrope.agents.evaluation import evaluate
-from tightrope.agents.experience import Experience
 from tightrope.agents.snapshot import averaged, export
 from tightrope.agents.specification import build
+from tightrope.agents.training_statistics import TrainingStatistics
 from tightrope.environments import make_env
 from tightrope.errors import InputError
 from tightrope.policies import load_policy, load_record
@@ -291,7 +291,7 @@ def test_a_policy_leaves_with_the_average_of_its_actor(share, ratio, tmp_path):
     """Of about the last tenth, as long as the share is not the larger, by a loop of its own."""
     small = {k: v for k, v in OFF.items() if k in KEPT} | {"replay_ratio": ratio}
     run = specify("redq", PENDULUM, compile="never", actor_average=share, **small)
-    model, experience = build(run)
+    model, statistics = build(run)
     model.set_logger(Logger(None, []))
     seen, step = [], model._step
     model._step = lambda *given, **also: (step(*given, **also), seen.append(values(model.actor)))[0]
@@ -308,10 +308,10 @@ def test_a_policy_leaves_with_the_average_of_its_actor(share, ratio, tmp_path):
         raise KeyboardInterrupt
     np.testing.assert_array_equal(values(model.actor), seen[-1])
     about = {"agent": "redq", "env_info": run.environment, "chosen": run.settings, "seed": 0}
-    experience.low, experience.high = -1.0, 0.0  # no episode has ended
-    export(tmp_path / "snapshot", model, experience, **about)
+    statistics.low, statistics.high = -1.0, 0.0  # no episode has ended
+    export(tmp_path / "snapshot", model, statistics, **about)
     np.testing.assert_array_equal(values(model.actor), seen[-1])
-    policy = load_policy(tmp_path / "snapshot" / "policy.safetensors", experience)
+    policy = load_policy(tmp_path / "snapshot" / "policy.safetensors", statistics)
     np.testing.assert_array_equal(policy.weights[-1].T, model.policy.average.mu.weight)
 
 
@@ -605,7 +605,7 @@ def test_the_defaults_are_the_papers_table():
 
 def test_a_run_whose_folder_is_gone_ends_with_a_line_and_leaves_nothing(tmp_path, monkeypatch):
     """It would otherwise say that it has snapshots that are not there."""
-    plain, steps = Experience.step, [0]
+    plain, steps = TrainingStatistics.step, [0]
 
     def stepping(self, action):
         steps[0] += 1
@@ -613,7 +613,7 @@ def test_a_run_whose_folder_is_gone_ends_with_a_line_and_leaves_nothing(tmp_path
             shutil.rmtree(tmp_path / "run")
         return plain(self, action)
 
-    monkeypatch.setattr(Experience, "step", stepping)
+    monkeypatch.setattr(TrainingStatistics, "step", stepping)
     short = {**OFF, "steps": 300, "warmup": 290, "evaluate_every": 300, "levels": (300, 400, 900)}
     with pytest.raises(InputError, match="found it gone"), pytest.warns(match="TensorBoard"):
         train("sac", PENDULUM, tmp_path / "run", **{**short, "checkpoint_every": 200})

@@ -217,17 +217,6 @@ def test_a_training_record_brings_its_range_and_scaling(episodes):
 # --- the predictor and the episodes -------------------------------------------------------------
 
 
-def test_a_predictor_with_a_clock_needs_the_elapsed_steps_and_no_other_does(fixed, episodes):
-    observations = episodes.observations[:5]
-    assert fixed.predictor(observations, elapsed=[0, 1, 2, 3, 5]).mean.shape == (5,)
-    with pytest.raises(InputError, match="expected `elapsed`"):
-        fixed.predictor(observations)
-    without = issue(episodes, "auto", clock="off")
-    assert without.predictor(observations).mean.shape == (5,)
-    with pytest.raises(InputError, match="expected no `elapsed`"):
-        without.predictor(observations, elapsed=[0, 1, 2, 3, 4])
-
-
 @pytest.mark.parametrize("scheme", ["auto", "holdout", "nonrec-inf", "rec-2", "nonrec-noninf"])
 def test_two_episodes_are_enough_for_every_scheme(scheme, episodes):
     pilot = {} if scheme in ("auto", "holdout") else {"pilot_episodes": 4}

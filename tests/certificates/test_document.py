@@ -19,6 +19,7 @@ from tightrope.certificates.document import (
 from tightrope.certificates.text import details, summary
 from tightrope.deploy.check import Conditions, check
 from tightrope.errors import InputError
+from tightrope.reports.index import entries
 
 OPTIONS = {
     "test_episodes": 3,
@@ -242,6 +243,41 @@ def test_hostile_documents_are_one_line_each_and_never_an_internal_error(documen
         assert "\n" not in said
         assert len(said) < 1000
     assert 5 < read_at_all < 250
+
+
+EXTREMES = (None, 0, -1.0, 1e308, -1e308, [], "", 10**18)
+
+
+@pytest.mark.parametrize("name", ["auto", "rec-3"])
+def test_an_extreme_value_in_any_place_is_read_or_one_line(name, certificates, tmp_path):
+    """A thousand places and values, one after the other, by whatever reads a document."""
+    whole, path = to_document(certificates[name]), tmp_path / "certificate.json"
+    conditions = Conditions(max_rms=9.0, min_return=0.0, min_mean_return=0.0, max_failure=0.5)
+    for number, (place, value) in enumerate((p, v) for p in spots(whole) for v in EXTREMES):
+        if number % 5:
+            continue
+        spoilt = at(whole, place[:-1], lambda inner, p=place, v=value: inner.__setitem__(p[-1], v))
+        if isinstance(spoilt["digests"], dict):
+            spoilt["digests"]["certificate"] = document_digest(spoilt)
+        path.write_text(json.dumps(spoilt))
+        said = ""
+        try:
+            assert str(check(path, conditions))
+            assert details(read_record(path.read_text(), "here"))
+            assert len(entries(tmp_path)) == 1
+        except InputError as error:
+            said = str(error)
+        assert "\n" not in said, (place, value)
+        assert len(said) < 1000, (place, value)
+
+
+def spots(value, path=()):
+    """The place of every value, but of the fits and what was asked."""
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+        if key not in ("fits", "options", "subject"):
+            yield (*path, key)
+            if isinstance(inner, dict | list):
+                yield from spots(inner, (*path, key))
 
 
 # --- texts that are no certificate --------------------------------------------------------------

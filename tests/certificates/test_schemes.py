@@ -63,35 +63,6 @@ def test_no_other_division_is_closer_to_the_proportions(weights):
         assert distance(sizes, weights, episodes) == best, (weights, episodes, sizes)
 
 
-def largest_remainder(weights, episodes):
-    """The textbook rule, for episodes enough that no portion is empty; ties go to the earlier."""
-    total = sum(weights)
-    floors = [weight * episodes // total for weight in weights]
-    rests = [weight * episodes % total for weight in weights]
-    order = sorted(range(len(weights)), key=lambda i: (-rests[i], i))
-    for index in order[: episodes - sum(floors)]:
-        floors[index] += 1
-    return floors
-
-
-@pytest.mark.parametrize(
-    "weights", [(1, 1), (3, 4, 6, 12, 25, 50), (1, 1, 2, 4), (10, 20, 70), (1, 1, 1)]
-)
-def test_many_episodes_are_divided_by_largest_remainders(weights):
-    enough = -(-sum(weights) // min(weights))
-    for episodes in range(enough, enough + 250):
-        assert portion_sizes(weights, episodes) == largest_remainder(weights, episodes)
-
-
-def test_few_episodes_by_hand():
-    # Shares of 10 episodes in rec-6 are 0.3, 0.4, 0.6, 1.2, 2.5, 5.0; their floors, at least 1, are
-    # 1, 1, 1, 1, 2, 5 and add up to 11. One has to go: 5 -> 4 adds 1 to the squared distance,
-    # 2 -> 1 adds 1.5^2 - 0.5^2 = 2.
-    assert scheme("rec-6").sizes(10, 0) == [1, 1, 1, 1, 2, 4]
-    assert scheme("rec-6").sizes(6, 0) == [1, 1, 1, 1, 1, 1]
-    assert scheme("rec-2").sizes(7, 0) == [4, 3]
-
-
 @pytest.mark.parametrize(
     ("name", "needed"), [("rec-6", 6), ("rec-2", 2), ("nonrec-inf", 2), ("1,1,1", 3)]
 )

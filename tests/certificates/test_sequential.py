@@ -80,14 +80,14 @@ def test_the_bound_is_that_of_bets_that_do_not_depend_on_the_stop(found):
     assert large.chosen["bets"] == list(default_bets(200 - 24)[0])
 
 
-def made(until, *, unit="episode", outlier=0.0, max_episodes=120):
+def made(until, *, unit="episode", outlier=0.0, max_episodes=120, constructed=None, **more):
     """A search over constructed episodes whose errors are made by hand."""
     source = policy_source(lambda observation: [0.0], "Pendulum-v1")
     options = Options(
         until=until, unit=unit, fit_episodes=20, max_episodes=max_episodes, gamma=0.0, thin=1,
-        clock="off", seed=1,
+        clock="off", seed=1, **more,
     )  # fmt: skip
-    rewards, errors = made_up(episodes=max_episodes, longest=4)
+    rewards, errors = constructed or made_up(episodes=max_episodes, longest=4)
     if outlier:
         rewards = [r + outlier * (i % 25 == 24) for i, r in enumerate(rewards)]
         errors = [e - outlier * (i % 25 == 24) for i, e in enumerate(errors)]
@@ -135,12 +135,24 @@ def test_the_final_line_says_what_was_certified_and_if_steps_were_independent(
     assert (found.statements[0].joint_confidence is None) is (unit == "step")
 
 
-def test_rare_failures_do_not_fool_a_search_in_unit_episode():
-    """One episode in 20 with the largest loss: no number of steps may speak against it."""
-    found = made("rms<=5", outlier=900.0, max_episodes=100)
-    errors = found.evidence(found.calibration)
-    truth = errors.mean_by_episode(errors.losses).mean()
-    assert found.bound >= truth
+def rarely_failing(seed):
+    """One episode in 100 has the largest loss at all of its steps, the others next to none."""
+    rng = np.random.default_rng(seed)
+    fails = rng.random(500) < 0.01
+    rewards = [np.full(4, 10.0) if each else rng.uniform(4.0, 6.0, 4) for each in fails]
+    errors = [np.full(4, -10.0 if each else 0.1) for each in fails]
+    return rewards, errors
+
+
+@pytest.mark.parametrize(("unit", "fewest", "most"), [("episode", 0, 1), ("step", 3, 12)])
+def test_rare_failures_do_not_fool_a_search_in_unit_episode(unit, fewest, most):
+    """The true RMS is 1.005: whoever counts steps finds less before the first failure."""
+    wrong = 0
+    for seed in range(12):
+        given = {"constructed": rarely_failing(seed), "return_range": (0.0, 10.0)}
+        found = made("rms<=0.95", unit=unit, max_episodes=500, **given)
+        wrong += search_summary(found)[0]
+    assert fewest <= wrong <= most
 
 
 def test_a_target_below_the_floor_is_refused_with_the_floor():

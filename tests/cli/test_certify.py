@@ -16,6 +16,8 @@ from tightrope.certificates.verify import verify
 from tightrope.environments import EnvInfo
 from tightrope.rollouts import export_arrays, load, save
 
+VERIFIED = "verified: every number in {} follows from its files\n"
+PAGE = "report.html was not looked at; tightrope report draws it again\n"
 FILES = ["certificate.json", "predictor.safetensors", "report.html", "rollouts.safetensors"]
 RANGE = ("--return-range", "-20", "20")
 
@@ -29,9 +31,15 @@ def read_document(name):
 
 def test_a_good_run_writes_the_files_and_prints_the_summary(tmp_path):
     export_arrays(recording(24, seed=1), tmp_path / "log.npz")
-    answer = tightrope("certify", "log.npz", "--thin", 1, *RANGE, cwd=tmp_path, short=True)
+    given = ("certify", "log.npz", "--thin", 1, *RANGE)
+    timed = {"PYTHONPROFILEIMPORTTIME": "1"}
+    answer = tightrope(*given, cwd=tmp_path, short=True, env=timed)
     assert answer.returncode == 0, answer.stderr
-    assert lines(answer.stderr) == []
+    said = lines(answer.stderr)
+    imported = {line.rpartition("|")[2].strip() for line in said if line.startswith("import time")}
+    assert all(line.startswith("import time:") for line in said)
+    assert "torch" in imported
+    assert not imported & {"torch._dynamo", "torch._inductor", "pandas", "matplotlib", "gymnasium"}
     assert sorted(os.listdir(tmp_path)) == ["certificate-log", "log.npz"]
     made = tmp_path / "certificate-log"
     assert sorted(os.listdir(made)) == FILES
@@ -111,6 +119,7 @@ def test_by_default_a_quarter_fits_and_episodes_are_what_counts(folder, capfd):
     assert [document[n] for n in ("delta", "delta_prime")] == [0.025, 0.01]
     assert document["pac_bayes"] is False
     assert "no PAC-Bayes" in out
+    assert "no PAC-Bayes" in Path("c", "report.html").read_text()
 
 
 def test_the_paper_is_one_word(folder, capfd):
@@ -185,7 +194,13 @@ def test_a_property_of_ones_own_is_certified_printed_and_verified(folder, capfd)
         f"{np.greater(peaks[6:], 2.5).sum()} of 18 episodes"
     )
     assert "peak torque" in Path("c", "report.html").read_text()
-    assert verify("c") == []
+    said = "not recomputed, but taken as recorded: peak torque; give --property"
+    assert run(capfd, "verify", "c")[:2] == (0, f"{VERIFIED.format('c')}{said}\n{PAGE}")
+    recomputed = run(capfd, "verify", "c", *given[:2])
+    assert recomputed[:2] == (0, f"{VERIFIED.format('c')}{PAGE}")
+    code, out, _ = run(capfd, "verify", "c", "--property", "peak torque=mine.py:late")
+    assert code == 1
+    assert "property 'peak torque'" in out
     again = ("certify", "c/rollouts.safetensors", "--property", "peak torque=", "--out", "d")
     assert run(capfd, *again)[0] == 0  # as recorded, without the function
 

@@ -162,17 +162,9 @@ def test_a_wrong_source_is_one_line(arguments, words, folder, capfd):
 
 EARLY = {
     "too few episodes": {"--episodes": 5, "--scheme": "rec-6"},
-    "an unknown scheme": {"--scheme": "rec-x"},
     "deltas that add up to 1": {"--delta": 0.5, "--delta-prime": 0.5},
-    "an empty range": {"--return-range": (2, 2)},
     "a recursion without a pilot": {"--pilot-episodes": 0},
-    "gamma above 1": {"--gamma": 1.1},
-    "no thinning": {"--thin": 0},
-    "no validation": {"--episodes": 0},
-    "negative test": {"--test-episodes": -1},
-    "no passes": {"--mc-passes": 0},
     "an existing folder": {"--out": "there"},
-    "a threshold that is no number": {"--fail-below": "nan"},
     "a folder inside a file": {"--out": "policy.py/new"},
 }
 

@@ -2,7 +2,7 @@
 
 import json
 
-DESK, PHONE = (1280, 900), (390, 844)
+DESK = (1280, 900)
 
 # The smallest contrast of any text with what is behind it, and that text.
 CONTRAST = """
@@ -50,7 +50,7 @@ class Tab:
             width=width,
             height=height,
             deviceScaleFactor=1,
-            mobile=size == PHONE,
+            mobile=width < 500,
         )
         for log in ("browser", "performance"):
             self.driver.get_log(log)

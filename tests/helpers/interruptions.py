@@ -1,11 +1,11 @@
 """Trainings that are interrupted."""
 
-from tightrope.agents.experience import Experience
+from tightrope.agents.training_statistics import TrainingStatistics
 
 
 def interrupt_at(monkeypatch, step):
     """Ctrl-C in the middle of an episode, at that step of the run."""
-    plain, count = Experience.step, [0]
+    plain, count = TrainingStatistics.step, [0]
 
     def stepping(self, action):
         count[0] += 1
@@ -13,4 +13,4 @@ def interrupt_at(monkeypatch, step):
             raise KeyboardInterrupt
         return plain(self, action)
 
-    monkeypatch.setattr(Experience, "step", stepping)
+    monkeypatch.setattr(TrainingStatistics, "step", stepping)

@@ -90,14 +90,6 @@ def test_a_name_in_a_package_is_a_policy(name, tmp_path, monkeypatch):
     np.testing.assert_allclose(act(f"robots_{name}.walker:{name}"), EXPECTED[name], atol=1e-6)
 
 
-def test_modules_of_the_working_directory_count(tmp_path, monkeypatch):
-    (tmp_path / "here_only.py").write_text(SOURCE)
-    monkeypatch.chdir(tmp_path)
-    path = list(sys.path)
-    np.testing.assert_allclose(act("here_only:first"), EXPECTED["first"])
-    assert sys.path == path
-
-
 def test_a_file_may_define_dataclasses_under_postponed_annotations(tmp_path):
     """The standard library looks such classes' modules up by name."""
     path = tmp_path / "modern.py"

@@ -190,31 +190,6 @@ class Writing(torch.nn.Module):
         return torch.tanh(observations[:, :1])
 
 
-class Mapping(Writing):
-    """The same by mapping a file that is not there, which creates it."""
-
-    def forward(self, observations: torch.Tensor) -> torch.Tensor:
-        mapped = torch.from_file(self.path, True, 4)
-        return torch.tanh(observations[:, :1] + 0 * mapped[0])
-
-
-def spelled(kind, name, spelling):
-    """Scripted, and the attribute that writes is spelled in another way in the program's text."""
-
-    def arm(path, marker, program):
-        torch.jit.script(kind(str(marker))).save(str(path.with_suffix(".plain")))
-
-        def change(member, content):
-            plain = b"torch." + name.encode() + b"("
-            if not (member.endswith(".py") and plain in content):
-                return content
-            return content.replace(plain, b'getattr(torch, "' + spelling + b'")(')
-
-        rewritten(path, path.with_suffix(".plain"), change)
-
-    return arm
-
-
 def rewritten(path, old, change):
     """An archive with each member as `change(name, content)` gives it."""
     with zipfile.ZipFile(old) as source, zipfile.ZipFile(path, "w") as target:
@@ -261,10 +236,7 @@ def expressions(path, marker, program):
 
 ARMED = {
     "torch.save": ("pt", scripted(Writing)),
-    "an octal escape": ("pt", spelled(Writing, "save", rb"\163ave")),
-    "escapes throughout": ("ts", spelled(Writing, "save", rb"\163\141\166\145")),
-    "torch.from_file": ("ts", scripted(Mapping)),
-    "from_file with an escape": ("pt", spelled(Mapping, "from_file", rb"fr\157m_file")),
+    "torch.save as .ts": ("ts", scripted(Writing)),
     "pickles": ("pt2", pickles),
     "expressions": ("pt2", expressions),
 }

@@ -514,13 +514,6 @@ def test_statistics_of_other_keys_or_widths_are_one_line(arrays, saved, tmp_path
     assert "\n" not in str(refusal.value)
 
 
-def test_flat_statistics_serve_dictionaries_as_well(saved, tmp_path):
-    path, _, _ = saved("PPO", "Keyed-v0", "MultiInputPolicy", norm_obs_keys=["angle"])
-    np.savez(tmp_path / "flat.npz", mean=np.arange(8.0), var=np.ones(8))
-    policy = load_policy(path, environment("Keyed-v0"), normalize=tmp_path / "flat.npz")
-    np.testing.assert_array_equal(policy.normalizer.mean, np.arange(8.0))
-
-
 def test_a_normaliser_with_one_limit_is_stored_as_ever(tmp_path, small_policy):
     import dataclasses
 

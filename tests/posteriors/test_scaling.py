@@ -218,7 +218,7 @@ def test_a_range_from_hearsay_is_refused():
 def test_moments_are_mean_and_deviation_of_each_feature():
     """With an offset a thousand times the deviation, which float32 sums would not survive."""
     observations = pairs(recording(4)).observations + np.float32([0.0, 1000.0, -1000.0])
-    mean, deviation = moments([observations[:4], observations[4:]], 3)
+    mean, deviation = moments(observations)
     assert mean.dtype == deviation.dtype == np.float32
     for feature in range(3):
         values = [float(value) for value in observations[:, feature]]
@@ -230,7 +230,7 @@ def test_moments_are_mean_and_deviation_of_each_feature():
 
 def test_observations_scaled_by_their_moments_get_mean_0_and_deviation_1():
     observations = pairs(recording(4)).observations
-    mean, deviation = moments([observations[:4], observations[4:]], 3)
+    mean, deviation = moments(observations)
     scaled = scaling(mean=mean, deviation=deviation).inputs(observations)
     assert scaled.dtype == np.float32
     assert abs(scaled.mean(axis=0)).max() < 1e-6
@@ -240,16 +240,9 @@ def test_observations_scaled_by_their_moments_get_mean_0_and_deviation_1():
 def test_a_feature_that_never_moves_is_shifted_and_not_divided_by_zero():
     observations = np.array(recording(4).observations)
     observations[:, 1] = 7.0
-    mean, deviation = moments([observations[:4], observations[4:]], 3)
+    mean, deviation = moments(observations)
     assert (mean[1], deviation[1]) == (7.0, 1.0)
     assert np.isfinite(scaling(mean=mean, deviation=deviation).inputs(observations)).all()
-
-
-def test_without_observations_they_are_left_as_they_are():
-    mean, deviation = moments([], 3)
-    observations = np.array([[3.0, -1.0, 1e3]], np.float32)
-    found = scaling(mean=mean, deviation=deviation).inputs(observations)
-    np.testing.assert_array_equal(found, observations)
 
 
 @pytest.mark.parametrize(
@@ -351,13 +344,12 @@ def test_rows_of_an_episode_that_outlasts_the_clock_are_refused():
         scaling(clock=CLOCK).rows(pairs(recording(2, steps=11)))
 
 
-def test_rows_of_several_groups_follow_each_other(monkeypatch):
-    """Block by block: blocks end within groups and within episodes."""
-    first, second = (scaling(clock=CLOCK).rows(pairs(recording(n))) for n in (3, 2))
+def test_rows_are_scaled_block_by_block(monkeypatch):
+    """Blocks end within episodes."""
+    expected = scaling(clock=CLOCK).rows(pairs(recording(3)))
     monkeypatch.setattr("tightrope.posteriors.scaling._BLOCK", 4)
-    whole = scaling(clock=CLOCK).rows(pairs(recording(3)), pairs(recording(2)))
-    for found, one, other in zip(whole, first, second, strict=True):
-        np.testing.assert_array_equal(found, np.concatenate([one, other]))
+    for found, whole in zip(scaling(clock=CLOCK).rows(pairs(recording(3))), expected, strict=True):
+        np.testing.assert_array_equal(found, whole)
 
 
 def test_what_is_printed_names_the_range_its_source_and_the_clock():

@@ -3,12 +3,12 @@
 import shutil
 
 import pytest
-from browsing import CONTRAST, Tab
+from browsing import CONTRAST, DESK, Tab
 
 from tightrope.certificates import write
 from tightrope.reports import write_index, write_page, write_study_page
 
-SMALL, DESK = (360, 740), (1280, 900)
+SMALL = (360, 740)
 
 
 @pytest.fixture(scope="module")

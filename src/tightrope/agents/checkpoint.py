@@ -1,6 +1,6 @@
 """A checkpoint holds all that a run needs to go on as if nothing had happened.
 
-Weights, optimisers, the state of every random number generator and the record of experience are in
+Weights, optimisers, the state of every random number generator and the training statistics are in
 one file, replaced in one step and read without unpickling. It names the segments of the replay
 buffer in the folder beside it: a new one is written before the file, and those that are no longer
 needed are deleted after it. So whatever file is there is whole.
@@ -17,9 +17,9 @@ import torch
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
-from tightrope.agents.experience import Experience
 from tightrope.agents.replay_buffer import CompactReplayBuffer
 from tightrope.agents.segments import Segment, read_segments, sweep, write_segment
+from tightrope.agents.training_statistics import TrainingStatistics
 from tightrope.errors import InputError, one_line
 from tightrope.files import WriteError, delete, replace_atomically
 
@@ -33,7 +33,7 @@ _REPLAY = "replay"  # folder of the segments
 def save_checkpoint(
     path: Path,
     model: BaseAlgorithm,
-    experience: Experience,
+    statistics: TrainingStatistics,
     seconds: float,
     segments: tuple[Segment, ...] = (),
 ) -> tuple[Segment, ...]:
@@ -42,7 +42,7 @@ def save_checkpoint(
     Args:
         path: of the file.
         model: the agent.
-        experience: its environment.
+        statistics: its environment.
         seconds: of training so far.
         segments: of the file that was there.
 
@@ -53,7 +53,7 @@ def save_checkpoint(
         InputError: a file cannot be written; the checkpoint that was there stands.
     """
     try:
-        written = _write(path, model, experience, seconds, segments)
+        written = _write(path, model, statistics, seconds, segments)
     except InputError:
         stands = _segments(load_checkpoint(path)) if path.is_file() else ()
         sweep(path.with_name(_REPLAY), stands)
@@ -65,7 +65,7 @@ def save_checkpoint(
 def _write(
     path: Path,
     model: BaseAlgorithm,
-    experience: Experience,
+    statistics: TrainingStatistics,
     seconds: float,
     segments: tuple[Segment, ...],
 ) -> tuple[Segment, ...]:
@@ -80,7 +80,7 @@ def _write(
         "parameters": model.get_parameters(),
         "variables": {name: getattr(model, name).detach() for name in variables},
         "segments": [astuple(segment) for segment in segments],
-        "experience": experience.state(),
+        "experience": statistics.state(),
         "random": _random(model),
     }
     try:
@@ -110,7 +110,7 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
 
 
 def restore(
-    path: Path, content: dict[str, Any], model: BaseAlgorithm, experience: Experience
+    path: Path, content: dict[str, Any], model: BaseAlgorithm, statistics: TrainingStatistics
 ) -> tuple[Segment, ...]:
     """Bring a newly built agent and environment into the state of the checkpoint.
 
@@ -135,7 +135,7 @@ def restore(
     recent = ({"r": r, "l": length, "t": 0.0} for r, length in content["recent"])
     model.ep_info_buffer = deque(recent, maxlen=model._stats_window_size)
     model.ep_success_buffer = deque(maxlen=model._stats_window_size)
-    experience.restore(content["experience"])
+    statistics.restore(content["experience"])
     _restore_random(content["random"], model)
     return segments
 

@@ -13,8 +13,8 @@ import torch
 from numpy.typing import NDArray
 from stable_baselines3.common.base_class import BaseAlgorithm
 
-from tightrope.agents.experience import failures, following_returns
 from tightrope.agents.policies import CriticEnsemble
+from tightrope.agents.training_statistics import failures, following_returns
 from tightrope.environments import EnvInfo
 from tightrope.rollouts.stepping import roll_out
 from tightrope.seeds import RunStream, run_seed

@@ -10,9 +10,9 @@ import numpy as np
 from stable_baselines3.common.base_class import BaseAlgorithm
 
 from tightrope.agents import networks, policies, replay_buffer
-from tightrope.agents.experience import Experience
 from tightrope.agents.hyperparameters import Settings
 from tightrope.agents.redq import REDQ
+from tightrope.agents.training_statistics import TrainingStatistics
 from tightrope.environments import EnvInfo
 from tightrope.errors import one_line
 from tightrope.files import WriteError, sha256, write_folder
@@ -27,7 +27,7 @@ _CARRIED = (networks, policies, replay_buffer)
 def export(
     folder: Path,
     model: BaseAlgorithm,
-    experience: Experience,
+    statistics: TrainingStatistics,
     *,
     agent: str,
     env_info: EnvInfo,
@@ -50,7 +50,7 @@ def export(
                 model.save(stream)
             except RuntimeError as error:  # what torch makes of a full disk
                 raise WriteError(folder, one_line(error)) from None
-        policy = load_policy(path, experience, sample=True)
+        policy = load_policy(path, statistics, sample=True)
         assert isinstance(policy, MLPPolicy)  # what the zips of our agents hold
         steps = model.num_timesteps
         policy = replace(policy, name=f"{agent} on {env_info.id}, {steps:,} steps")
@@ -61,12 +61,12 @@ def export(
             agent=agent,
             environment=env_info.to_json(),
             steps=steps,
-            episodes=experience.episodes,
+            episodes=statistics.episodes,
             gamma=chosen.gamma,
-            return_low=experience.low,
-            return_high=experience.high,
-            observation_mean=experience.mean.astype(np.float32),
-            observation_deviation=experience.deviation.astype(np.float32),
+            return_low=statistics.low,
+            return_high=statistics.high,
+            observation_mean=statistics.mean.astype(np.float32),
+            observation_deviation=statistics.deviation.astype(np.float32),
             settings={**chosen.to_json(), "seed": seed},
             versions=library_versions(),
             digests={file: sha256(new / file) for file in files},

@@ -10,7 +10,6 @@ from gymnasium import spaces
 from stable_baselines3 import PPO
 from stable_baselines3.common.base_class import BaseAlgorithm
 
-from tightrope.agents.experience import Experience
 from tightrope.agents.hyperparameters import (
     LEVELS,
     PPOSettings,
@@ -22,6 +21,7 @@ from tightrope.agents.hyperparameters import (
 from tightrope.agents.policies import PPOPolicy, SACPolicy
 from tightrope.agents.redq import REDQ
 from tightrope.agents.replay_buffer import CompactReplayBuffer
+from tightrope.agents.training_statistics import TrainingStatistics
 from tightrope.environments import EnvInfo
 from tightrope.errors import InputError
 from tightrope.system import library_versions, multiplies_bfloat16, resolve_device
@@ -158,7 +158,7 @@ def specify(
     )
 
 
-def build(run: Run) -> tuple[BaseAlgorithm, Experience]:
+def build(run: Run) -> tuple[BaseAlgorithm, TrainingStatistics]:
     """The agent and its environment, untrained.
 
     Raises:
@@ -178,7 +178,7 @@ def build(run: Run) -> tuple[BaseAlgorithm, Experience]:
             f"expected bounded actions of one dimension, found {actions} in "
             f"{run.environment.id!r}: wrap the environment"
         )
-    experience = Experience(env, seed=run.seed, gamma=chosen.gamma)
+    statistics = TrainingStatistics(env, seed=run.seed, gamma=chosen.gamma)
     shared: dict[str, Any] = {
         "learning_rate": chosen.learning_rate,
         "batch_size": chosen.batch,
@@ -207,7 +207,7 @@ def build(run: Run) -> tuple[BaseAlgorithm, Experience]:
         if isinstance(chosen, REDQSettings):
             own = {"critics": chosen.critics, "subset": chosen.subset, "huber": chosen.huber}
             own["actor_climbs"] = chosen.actor_climbs
-        return REDQ(SACPolicy, experience, compile=run.compile, **own, **shared), experience
+        return REDQ(SACPolicy, statistics, compile=run.compile, **own, **shared), statistics
     assert isinstance(chosen, PPOSettings)
     if chosen.batch < 2 or chosen.rollout % chosen.batch:
         raise InputError(
@@ -216,7 +216,7 @@ def build(run: Run) -> tuple[BaseAlgorithm, Experience]:
         )
     model = PPO(
         PPOPolicy,
-        experience,
+        statistics,
         n_steps=chosen.rollout,
         n_epochs=chosen.epochs,
         gae_lambda=chosen.gae_lambda,
@@ -226,4 +226,4 @@ def build(run: Run) -> tuple[BaseAlgorithm, Experience]:
         max_grad_norm=chosen.gradient_norm,
         **shared,
     )
-    return model, experience
+    return model, statistics

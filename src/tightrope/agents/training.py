@@ -26,13 +26,13 @@ from tightrope.agents.checkpoint import (
     save_checkpoint,
 )
 from tightrope.agents.evaluation import evaluate
-from tightrope.agents.experience import Experience
 from tightrope.agents.hyperparameters import THREADS
 from tightrope.agents.log import Log
 from tightrope.agents.run_folder import claim
 from tightrope.agents.segments import Segment
 from tightrope.agents.snapshot import averaged, export
 from tightrope.agents.specification import Run, build, specify
+from tightrope.agents.training_statistics import TrainingStatistics
 from tightrope.environments import EnvInfo
 from tightrope.errors import InputError
 from tightrope.files import replace_atomically
@@ -95,9 +95,9 @@ def train(
         if value != "all" and value < 1:
             raise InputError(f"`{name}` must be at least 1, found {value!r}")
     with system.threads(_ALL_THREADS if threads == "all" else min(threads, _ALL_THREADS)):
-        model, experience = build(run)
+        model, statistics = build(run)
         with claim(Path(out), run):
-            return _Training(run, Path(out), model, experience, checkpoint_every).go(progress)
+            return _Training(run, Path(out), model, statistics, checkpoint_every).go(progress)
 
 
 class _Training:
@@ -108,10 +108,10 @@ class _Training:
         run: Run,
         folder: Path,
         model: BaseAlgorithm,
-        experience: Experience,
+        statistics: TrainingStatistics,
         checkpoint_every: int,
     ) -> None:
-        self.run, self.folder, self.model, self.experience = run, folder, model, experience
+        self.run, self.folder, self.model, self.statistics = run, folder, model, statistics
         self.snapshots = {name: folder / name for name in run.levels}
         self.checkpoint, self.checkpoint_every = folder / "checkpoint.pt", checkpoint_every
         self.segments: tuple[Segment, ...] = ()  # of the checkpoint
@@ -181,7 +181,7 @@ class _Training:
 
     def _resume(self) -> None:
         content = load_checkpoint(self.checkpoint)
-        self.segments = restore(self.checkpoint, content, self.model, self.experience)
+        self.segments = restore(self.checkpoint, content, self.model, self.statistics)
         self.saved = self.tried = self.previous = self.model.num_timesteps
         self.earlier = content["seconds"]
 
@@ -211,7 +211,7 @@ class _Training:
 
     def _between_episodes(self) -> bool:
         on_policy = not isinstance(self.model, OffPolicyAlgorithm)
-        return on_policy or self.experience.between_episodes
+        return on_policy or self.statistics.between_episodes
 
     def _seconds(self) -> float:
         return self.earlier + time.monotonic() - self.begun
@@ -222,7 +222,7 @@ class _Training:
         row: dict[str, Any] = {
             "step": step,
             "seconds": round(self._seconds(), 1),
-            "episodes": self.experience.episodes,
+            "episodes": self.statistics.episodes,
             "train_return": np.mean([episode["r"] for episode in recent]) if recent else None,
             "train_length": np.mean([episode["l"] for episode in recent]) if recent else None,
         }
@@ -255,7 +255,7 @@ class _Training:
         export(
             self.snapshots[name],
             self.model,
-            self.experience,
+            self.statistics,
             agent=self.run.agent,
             env_info=self.run.environment,
             chosen=self.run.settings,
@@ -267,7 +267,7 @@ class _Training:
         self.tried = step
         try:
             self.segments = save_checkpoint(
-                self.checkpoint, self.model, self.experience, self._seconds(), self.segments
+                self.checkpoint, self.model, self.statistics, self._seconds(), self.segments
             )
             self.saved = step
         except InputError as error:  # a full disk, most likely

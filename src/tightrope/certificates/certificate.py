@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict
 
 from tightrope.certificates.diagnostics import Checks
 from tightrope.certificates.evidence import Evidence
@@ -14,7 +14,7 @@ from tightrope.certificates.ledger import LedgerEntry
 from tightrope.certificates.options import Options, Unit
 from tightrope.certificates.settings import Settings
 from tightrope.certificates.statements import check_chosen
-from tightrope.certificates.statements.base import Statement
+from tightrope.certificates.statements.base import Count, Number, Probability, Statement
 from tightrope.certificates.statements.pac_bayes import Portion
 from tightrope.errors import InputError
 from tightrope.posteriors import Gaussians, RangeSource, ReturnPredictor
@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Certificate", "Counts", "Record", "ReturnRange"]
 
-Probability = Annotated[float, Field(ge=0, le=1)]
-Count = Annotated[int, Field(ge=0)]
+# What a certificate with a predictor states and that of a table of results does not.
+_PREDICTED: tuple[str, ...] = ("bound", "effective_n", "return_range", "clipped_share", "steps")
+_PREDICTED += ("train_error", "constant_error", "per_step_error", "truncated_episodes")
 
 
 @dataclass(frozen=True)
@@ -42,9 +43,13 @@ class ReturnRange:
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    low: float
-    high: float
+    low: Number
+    high: Number
     source: RangeSource
+
+    def __post_init__(self) -> None:
+        if not self.low < self.high:
+            raise InputError(f"expected a range low < high, found [{self.low:g}, {self.high:g}]")
 
 
 @dataclass(frozen=True)
@@ -173,6 +178,13 @@ class Record:
         if not self.headline < len(self.statements):
             count = len(self.statements)
             raise InputError(f"expected a headline among {count} statements, found {self.headline}")
+        predicted = [name for name in _PREDICTED if getattr(self, name) is not None]
+        none = not predicted and self.test_error is None
+        if len(predicted) < len(_PREDICTED) and not none:
+            raise InputError(
+                f"expected numbers on predictions, or none for a table of results, found only "
+                f"{', '.join(predicted or ['test_error'])}"
+            )
         for each in self.statements:
             check_chosen(each)
 

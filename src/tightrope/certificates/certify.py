@@ -12,7 +12,6 @@ from tightrope.certificates.settings import Settings, settle, training_scaling
 from tightrope.certificates.split import split_episodes
 from tightrope.certificates.table_certificate import certify_table
 from tightrope.errors import InputError
-from tightrope.progress import progress_bar
 from tightrope.rollouts import (
     Episodes,
     PolicySource,
@@ -70,30 +69,22 @@ def certify(
     Raises:
         InputError: an option is wrong, or there are too few episodes.
     """
-    asked = Options.of(options)
+    asked, measured = Options.of(options), properties_of(properties)
     rollout = rollout or Rollout()
-    found = open_source(source, env, rollout, columns, frozen=frozen, evaluation=evaluation)
-    training = None if isinstance(found, Episodes) else training_scaling(asked, found)
-    own = properties_of(properties)
-    settings = settle(asked, found, properties=own, preset=preset_values, training=training)
+    opened = open_source(source, env, rollout, columns, frozen=frozen, evaluation=evaluation)
+    training = None if isinstance(opened, Episodes) else training_scaling(asked, opened)
+    settings = settle(asked, opened, properties=measured, preset=preset_values, training=training)
+
+    def collect_episodes(count: int, first: int = 0) -> Episodes:
+        assert isinstance(opened, PolicySource)  # there is nothing else to roll out
+        return roll_out(opened, settings, rollout, count, first=first, progress=progress)
+
     if settings.until is not None:
         from tightrope.certificates.sequential import issue_until
 
-        assert isinstance(found, PolicySource)  # settle refuses recordings
-        return issue_until(
-            lambda count, first: roll_out(
-                found, settings, rollout, count, first=first, progress=progress
-            ),
-            settings,
-            options=asked,
-            progress=progress,
-        )
-    episodes = (
-        found
-        if isinstance(found, Episodes)
-        else roll_out(found, settings, rollout, settings.episodes, progress=progress)
-    )
-    episodes = measure_properties(episodes, own)
+        return issue_until(collect_episodes, settings, options=asked, progress=progress)
+    episodes = opened if isinstance(opened, Episodes) else collect_episodes(settings.episodes)
+    episodes = measure_properties(episodes, measured)
     return issue(episodes, settings, options=asked, training=training, progress=progress)
 
 
@@ -175,16 +166,8 @@ def issue(
     """
     if settings.scheme.kind == "table":
         return certify_table(episodes, settings, options=options)
-    from tightrope.certificates.fitting import fit_predictor, fit_updates
+    from tightrope.certificates.fitting import fit_predictor, fit_with_bar
 
     split = split_episodes(episodes, settings, training)
-    with progress_bar("fitting", fit_updates(split), shown=progress) as report:
-        done = 0
-
-        def advance(updates: int) -> None:
-            nonlocal done
-            done += updates
-            report(done, "updates")
-
-        fitted = (fit or fit_predictor)(split, advance=advance)
+    fitted = fit_with_bar(split, fit or fit_predictor, shown=progress)
     return recompute(split, fitted, chosen=None, options=options)

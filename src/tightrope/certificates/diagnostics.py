@@ -14,7 +14,7 @@ from scipy.stats import rankdata
 
 from tightrope.certificates.evidence import Evidence
 from tightrope.certificates.split import Split
-from tightrope.certificates.statements.pac_bayes import unit_mean
+from tightrope.certificates.statements.pac_bayes import starts_of, unit_mean
 from tightrope.posteriors import draw_losses
 from tightrope.records import STRICT
 from tightrope.rollouts import Pairs
@@ -70,7 +70,7 @@ class Checks:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Errors that enter no bound, on the normalised scale, in the certificate's unit.
+    """Fields of the record on errors: they enter no bound, and are on the normalised scale.
 
     Attributes:
         train_error: of the predictor on the calibration episodes.
@@ -141,7 +141,7 @@ def effective_size(loss: Values, episode: NDArray[np.int64]) -> float:
     N divided by the design effect of episodes as clusters: the variance of the mean over
     independent episodes, in ratio to what it would be over independent steps.
     """
-    starts = _starts(episode)
+    starts = starts_of(episode)
     count = len(starts)
     deviation = loss - loss.mean()
     variance = float(np.mean(deviation**2))
@@ -163,7 +163,7 @@ def dependence(losses: Values, episode: NDArray[np.int64], seed: int) -> float:
         episode: (rows,) non-decreasing, the episode of each.
         seed: of the permutations.
     """
-    starts = _starts(episode)
+    starts = starts_of(episode)
     counts = np.diff(starts, append=len(episode))
     deviation = losses - losses.mean()
 
@@ -212,10 +212,6 @@ def _drawn_losses(fitted: "FittedPredictor", of: Pairs, split: Split, stream: St
         sampling=split.settings.sampling,
     )
     return np.asarray(drawn.mean(axis=0))
-
-
-def _starts(episode: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.flatnonzero(np.diff(episode, prepend=episode[0] - 1))
 
 
 def _p_value(found: float, shuffled: Values) -> float:

@@ -22,13 +22,14 @@ from tightrope.posteriors import (
 )
 from tightrope.posteriors import fit_posterior as _fit_posterior
 from tightrope.posteriors import regress as _regress
+from tightrope.progress import progress_bar
 from tightrope.seeds import Stream, child_seed
 
 __all__ = [
     "FitRecord",
     "FittedPredictor",
     "fit_predictor",
-    "fit_updates",
+    "fit_with_bar",
     "posterior_steps",
     "regress_fitting_set",
 ]
@@ -98,13 +99,22 @@ def fit_predictor(
     return FittedPredictor(predictor, tuple(posteriors), left_out, tuple(fits))
 
 
-def fit_updates(split: Split) -> int:
-    """Updates of all fits at the most, for a progress bar."""
-    preset = split.settings.preset
+def fit_with_bar(
+    split: Split, fit: Callable[..., FittedPredictor], *, shown: bool
+) -> FittedPredictor:
+    """Fit with a bar on standard error, if it is to be shown."""
+    preset, done = split.settings.preset, 0
     total = len(posterior_steps(split)) * preset.fit.steps
     if preset.regression is not None and split.fit is not None:
         total += preset.regression.updates(split.settings.scheme.reproducible_prior)
-    return total
+    with progress_bar("fitting", total, shown=shown) as report:
+
+        def advance(updates: int) -> None:
+            nonlocal done
+            done += updates
+            report(done, "updates")
+
+        return fit(split, advance=advance)
 
 
 def regress_fitting_set(

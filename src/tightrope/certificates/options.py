@@ -42,76 +42,83 @@ Weight = Annotated[float, Field(gt=0, le=1)]
 class Options:
     """Options of one certificate, checked.
 
+    Attributes:
+        scheme: auto, holdout, nonrec-noninf, nonrec-inf or rec-T; such as rec-6, or the relative
+            sizes of a recursion's portions, such as 10,20,70.
+        paper: The paper's certificate; scheme rec-6, preset paper, unit step, 100 validation and
+            100 test episodes.
+        unit: What counts as independent in `bound`; whole episodes, or thinned steps (the paper's
+            assumption); auto: episodes, and in PAC-Bayes schemes steps.
+        preset: The paper's recipe for prior and fit, or ours.
+        clock: Whether elapsed time is an input of the predictor; auto: in preset tight, where the
+            time limit is known.
+        time_limit: Steps after which an episode is cut; auto: from the environment, or for a log
+            from the fitting set.
+        episodes: Episodes to fit and to calibrate, together; auto: 200 for a policy, all that are
+            left for a recording. In PAC-Bayes schemes the validation episodes; auto: 100.
+        fit_episodes: The first of them, which the predictor is fitted to; auto: a quarter. Not in
+            PAC-Bayes schemes.
+        test_episodes: Test episodes, which enter no bound; auto: none, 100 for a policy with
+            PAC-Bayes.
+        pilot_episodes: PAC-Bayes schemes only: episodes in no bound that fix the return range and
+            the scaling; auto: 10, and for a policy with a training record only what preset and
+            scheme need.
+        until: Roll out a policy in batches until this is certified, such as 'rms<=20': the mean
+            risk, in return units. In place of `episodes`.
+        max_episodes: Episodes to fit and to calibrate at the most, with `until`.
+        return_range: Smallest and largest return that mean risks are clipped to; auto: from the
+            fitting set, the pilot, or in PAC-Bayes schemes the training record.
+        return_floor: An undiscounted return that no episode can fall below: its expectation then
+            gets a bound.
+        discounted_floor: The same for the discounted return.
+        fail_below: Also bound the probability of an undiscounted return below this.
+        termination: What it means that an episode terminates: failure, success (it reaches its
+            goal), or neither. A recorded success has precedence.
+        delta: Failure probability over the data.
+        delta_prime: Failure probability of the Monte Carlo draws; spent on the data where nothing
+            is drawn.
+        gamma: Discount factor, 1 for undiscounted returns.
+        thin: Keep every THIN-th step; auto: what suits the environment.
+        mc_passes: Monte Carlo passes over the data.
+        sampling: Local reparameterisation, or one weight draw per pass (Bayes by backprop).
+        kappa: Weight of the previous loss in a recursion.
+        candidates: Number of certificates you may choose the best from; the confidence accounts for
+            it.
+        device: What the fits are computed on: cpu, cuda or such as cuda:1; auto: cuda if there is
+            one. The bounds are computed on the CPU, and so are fits that verify repeats.
+        seed: Root of all randomness (episodes, fits, draws); fresh: one that is drawn and recorded.
+
     Raises:
         InputError: a value is outside its set.
     """
 
     scheme: str = "auto"
-    """auto, holdout, nonrec-noninf, nonrec-inf or rec-T; such as rec-6, or the relative sizes of a
-    recursion's portions, such as 10,20,70."""
     paper: bool = False
-    """The paper's certificate; scheme rec-6, preset paper, unit step, 100 validation and 100 test
-    episodes."""
     unit: Unit | Auto = "auto"
-    """What counts as independent in `bound`; whole episodes, or thinned steps (the paper's
-    assumption); auto: episodes, and in PAC-Bayes schemes steps."""
     preset: Literal["paper", "tight"] = "tight"
-    """The paper's recipe for prior and fit, or ours."""
     clock: Literal["auto", "on", "off"] = "auto"
-    """Whether elapsed time is an input of the predictor; auto: in preset tight, where the time
-    limit is known."""
     time_limit: Positive | Auto = "auto"
-    """Steps after which an episode is cut; auto: from the environment, or for a log from the
-    fitting set."""
     episodes: Positive | Auto = "auto"
-    """Episodes to fit and to calibrate, together; auto: 200 for a policy, all that are left for a
-    recording. In PAC-Bayes schemes the validation episodes; auto: 100."""
     fit_episodes: Positive | Auto = "auto"
-    """The first of them, which the predictor is fitted to; auto: a quarter. Not in PAC-Bayes
-    schemes."""
     test_episodes: Count | Auto = "auto"
-    """Test episodes, which enter no bound; auto: none, 100 for a policy with PAC-Bayes."""
     pilot_episodes: Count | Auto = "auto"
-    """PAC-Bayes schemes only: episodes in no bound that fix the return range and the scaling; auto:
-    10, and for a policy with a training record only what preset and scheme need."""
     until: str = "off"
-    """Roll out a policy in batches until this is certified, such as 'rms<=20': the mean risk, in
-    return units. In place of `episodes`."""
     max_episodes: Positive = 500
-    """Episodes to fit and to calibrate at the most, with `until`."""
     return_range: tuple[float, float] | Auto = "auto"
-    """Smallest and largest return that mean risks are clipped to; auto: from the fitting set, the
-    pilot, or in PAC-Bayes schemes the training record."""
     return_floor: float | Off = "off"
-    """An undiscounted return that no episode can fall below: its expectation then gets a bound."""
     discounted_floor: float | Off = "off"
-    """The same for the discounted return."""
     fail_below: float | Off = "off"
-    """Also bound the probability of an undiscounted return below this."""
     termination: Termination = "neutral"
-    """What it means that an episode terminates: failure, success (it reaches its goal), or neither.
-    A recorded success has precedence."""
     delta: Proper = DELTA
-    """Failure probability over the data."""
     delta_prime: Proper = DELTA_PRIME
-    """Failure probability of the Monte Carlo draws; spent on the data where nothing is drawn."""
     gamma: Discount = 0.99
-    """Discount factor, 1 for undiscounted returns."""
     thin: Positive | Auto = "auto"
-    """Keep every THIN-th step; auto: what suits the environment."""
     mc_passes: Passes = MC_PASSES
-    """Monte Carlo passes over the data."""
     sampling: Literal["local", "weights"] = "local"
-    """Local reparameterisation, or one weight draw per pass (Bayes by backprop)."""
     kappa: Weight = 0.5
-    """Weight of the previous loss in a recursion."""
     candidates: Candidates = 1
-    """Number of certificates you may choose the best from; the confidence accounts for it."""
     device: str = "auto"
-    """What the fits are computed on: cpu, cuda or such as cuda:1; auto: cuda if there is one. The
-    bounds are computed on the CPU, and so are fits that verify repeats."""
     seed: Seed = "fresh"
-    """Root of all randomness (episodes, fits, draws); fresh: one that is drawn and recorded."""
 
     def __post_init__(self) -> None:
         check_device(self.device)

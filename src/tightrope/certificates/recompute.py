@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tightrope.certificates.assumptions import assumptions_of, truncated_of
 from tightrope.certificates.certificate import Certificate, Counts, ReturnRange
@@ -33,7 +33,15 @@ from tightrope.rollouts import Episodes
 if TYPE_CHECKING:
     from tightrope.certificates.fitting import FittedPredictor
 
-__all__ = ["choices", "headline_of", "joint_confidence", "ledger_of", "recompute"]
+__all__ = [
+    "certificate_of",
+    "choices",
+    "headline_of",
+    "joint_confidence",
+    "ledger_of",
+    "recompute",
+    "states",
+]
 
 Portions = dict[Unit, tuple[Portion, ...]]
 
@@ -61,30 +69,22 @@ def recompute(
     statements, portions = state(split, fitted, seen, chosen, ledger)
     other: Unit = "episode" if settings.unit == "step" else "step"
     bound = next(s for s in statements if s.kind == "mean-risk" and s.unit == settings.unit)
-    comparison = compare_errors(fitted, split, seen)
     scaling, counted = split.scaling, split.calibration
-    return Certificate(
-        options=options or Options(),
-        settings=settings,
+    return certificate_of(
+        statements,
+        ledger,
+        split.used,
+        settings,
+        options,
+        **vars(compare_errors(fitted, split, seen)),
         bound=bound.value,
-        confidence=ledger.confidence,
-        joint_confidence=joint_confidence(ledger),
         n=portions[settings.unit][0].n,
-        effective_n=comparison.effective_n,
         thin=split.thin,
         time_limit=None if scaling.clock is None else scaling.clock.limit,
-        checks=comparison.checks,
         return_range=ReturnRange(scaling.low, scaling.high, scaling.source),
         clipped_share=scaling.clipped_share(seen.pairs.returns),
-        train_error=comparison.train_error,
-        test_error=comparison.test_error,
-        constant_error=comparison.constant_error,
-        per_step_error=comparison.per_step_error,
         portions=portions[settings.unit],
         other_portions=portions.get(other, ()),
-        statements=tuple(statements),
-        headline=headline_of(statements),
-        ledger=ledger.entries(),
         fits=fitted.fits,
         episodes=Counts(
             pilot=settings.pilot,
@@ -95,10 +95,31 @@ def recompute(
         steps=len(seen.pairs),
         truncated_episodes=truncated_of(split),
         assumptions=assumptions_of(split),
-        subject=dict(split.used.subject),
         fitted=fitted.predictor,
         posteriors=fitted.posteriors,
-        rollouts=split.used,
+    )
+
+
+def certificate_of(
+    statements: Sequence[Statement],
+    ledger: Ledger,
+    recorded: Episodes,
+    settings: Settings,
+    options: Options | None,
+    **own: Any,
+) -> Certificate:
+    """The certificate of these statements; `own` are the fields that only its predictor tells."""
+    return Certificate(
+        options=options or Options(),
+        settings=settings,
+        confidence=ledger.confidence,
+        joint_confidence=joint_confidence(ledger),
+        statements=tuple(statements),
+        headline=headline_of(statements),
+        ledger=ledger.entries(),
+        subject=dict(recorded.subject),
+        rollouts=recorded,
+        **own,
     )
 
 
@@ -156,12 +177,12 @@ def joint_confidence(ledger: Ledger) -> float:
     return ledger.confidence_of({budget for _, budget, _, _ in ledger.shares} - {STEPS})
 
 
-def _stated(
+def states(
     families: Sequence[Family], seen: Evidence, chosen: Choices, ledger: Ledger
 ) -> list[Statement]:
+    """The statements of families that share their evidence."""
     found = []
     for family in families:
-        family.check(chosen[family.name])
         found += family.state(seen, chosen[family.name], ledger, joint_confidence(ledger))
     return found
 
@@ -170,7 +191,7 @@ def _fixed(
     split: Split, fitted: "FittedPredictor", seen: Evidence, chosen: Choices, ledger: Ledger
 ) -> tuple[list[Statement], Portions]:
     """Every statement of a fixed predictor, on the calibration set."""
-    statements = _stated(families_for(split.settings, split.used), seen, chosen, ledger)
+    statements = states(families_for(split.settings, split.used), seen, chosen, ledger)
     width = seen.scaling.width
     portions: Portions = {
         s.unit: (
@@ -200,4 +221,4 @@ def _pac_bayes(
         )
     outcomes = replace(seen, episodes=split.outcomes)  # returns and failures need no predictions
     families = families_for(settings, split.used)
-    return statements + _stated(families, outcomes, chosen, ledger), portions
+    return statements + states(families, outcomes, chosen, ledger), portions

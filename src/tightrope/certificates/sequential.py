@@ -13,7 +13,7 @@ import numpy as np
 from tightrope.bounds import risk_floor
 from tightrope.certificates.certificate import Certificate
 from tightrope.certificates.evidence import Evidence
-from tightrope.certificates.fitting import FittedPredictor, fit_predictor, fit_updates
+from tightrope.certificates.fitting import FittedPredictor, fit_predictor, fit_with_bar
 from tightrope.certificates.options import Options
 from tightrope.certificates.recompute import choices, ledger_of, recompute
 from tightrope.certificates.settings import BATCH, Settings
@@ -54,8 +54,7 @@ def issue_until(
     start = replace(settings, test=0)
     parts = [collect(start.validation, 0)]
     split = split_episodes(parts[0], start)
-    with progress_bar("fitting", fit_updates(split), shown=progress):
-        fitted = fit(split)
+    fitted = fit_with_bar(split, fit, shown=progress)
     _require_reachable(split, fitted)
     chosen = choices(split, fitted)
     mean = families_for(settings, parts[0])[0]

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import ConfigDict, Field
@@ -48,6 +48,11 @@ _EPISODES = 200  # to fit and to calibrate, for a policy that is rolled out here
 _PAPER = 100  # of validation and of test, in PAC-Bayes schemes
 PILOT_EPISODES = 10  # of PAC-Bayes schemes
 _SEARCH_FIT = 50
+# Options that are done as they are asked.
+_AS_ASKED = (
+    *("return_range", "return_floor", "discounted_floor", "fail_below", "termination", "gamma"),
+    *("delta", "delta_prime", "mc_passes", "sampling", "kappa", "candidates"),
+)
 # Options of a table of results.
 _FOR_TABLES = (
     *("return_range", "return_floor", "fail_below", "delta", "delta_prime", "candidates", "seed"),
@@ -71,6 +76,11 @@ class PropertySettings:
     name: str
     at_most: bool
     limit: float | None
+
+    @property
+    def recorded(self) -> Property:
+        """The property, its numbers being on record."""
+        return Property(None, "at-most" if self.at_most else "at-least", self.limit, self.name)
 
 
 @dataclass(frozen=True)
@@ -193,51 +203,41 @@ def settle(
         chosen = Scheme("sequential", "sequential")
     preset = preset or PRESETS["paper" if options.paper else options.preset]
     environment = _environment(source)
-    settings = Settings(
+    if isinstance(source, Episodes) and table is not None:
+        pilot, fit, validation, test = 0, 0, len(source), 0
+    elif chosen.fixed:
+        pilot, (fit, validation, test) = 0, _fixed_counts(options, recorded)
+        if options.until != "off" and isinstance(source, Episodes):
+            validation = len(source) - test  # where the search has ended
+    else:
+        fit, (pilot, validation, test) = 0, _pac_bayes_counts(options, recorded, preset, training)
+        if pilot == 0 and training is None and chosen.reproducible_prior:
+            raise InputError(
+                "expected `pilot_episodes` of at least 1 for a recursion, found 0: range and "
+                "scaling must be fixed by episodes that are in no bound"
+            )
+    as_asked = {name: _given(getattr(options, name)) for name in _AS_ASKED}
+    if table is not None:  # nothing is discounted or thinned
+        as_asked |= {"gamma": 1.0, "candidates": options.candidates * int(table["candidates"])}
+    return Settings(
+        **as_asked,
         scheme=chosen,
         preset=preset,
         unit=_unit(options, chosen),
-        clock=options.clock == "on" or (options.clock == "auto" and preset.clock),
+        clock=table is None
+        and (options.clock == "on" or (options.clock == "auto" and preset.clock)),
         time_limit=_given(options.time_limit) or environment.get("time_limit"),
-        thin=_given(options.thin) or _thinning(environment),
-        return_range=_given(options.return_range),
-        pilot=0,
-        fit=0,
-        validation=0,
-        test=0,
-        return_floor=_given(options.return_floor),
-        discounted_floor=_given(options.discounted_floor),
-        fail_below=_given(options.fail_below),
-        termination=options.termination,
+        thin=_given(options.thin) or _thinning(environment) if table is None else 1,
+        pilot=pilot,
+        fit=fit,
+        validation=validation,
+        test=test,
         properties=tuple(PropertySettings(p.name, p.at_most, p.limit) for p in properties),
-        gamma=options.gamma,
-        delta=options.delta,
-        delta_prime=options.delta_prime,
-        mc_passes=options.mc_passes,
-        sampling=options.sampling,
-        kappa=options.kappa,
-        candidates=options.candidates,
         until=None if options.until == "off" else target_of(options.until),
         max_episodes=None if options.until == "off" else options.max_episodes,
         device="cpu" if table is not None else resolve_device(options.device),
         seed=resolve_seed(options.seed),
     )
-    if isinstance(source, Episodes) and table is not None:  # nothing is discounted or thinned
-        candidates = options.candidates * int(table["candidates"])
-        settings = replace(settings, gamma=1.0, thin=1, clock=False, candidates=candidates)
-        return replace(settings, validation=len(source))
-    if chosen.fixed:
-        fit, validation, test = _fixed_counts(options, recorded)
-        if options.until != "off" and isinstance(source, Episodes):
-            validation = len(source) - test  # where the search has ended
-        return replace(settings, fit=fit, validation=validation, test=test)
-    pilot, validation, test = _pac_bayes_counts(options, recorded, preset, training)
-    if pilot == 0 and training is None and chosen.reproducible_prior:
-        raise InputError(
-            "expected `pilot_episodes` of at least 1 for a recursion, found 0: range and scaling "
-            "must be fixed by episodes that are in no bound"
-        )
-    return replace(settings, pilot=pilot, validation=validation, test=test)
 
 
 def _require_for_table(options: Options, table: Mapping[str, Any]) -> None:

@@ -131,12 +131,12 @@ def _scaling(
             f"expected a training record for {features} features, found one for "
             f"{len(training.mean)}: it is of another environment"
         )
-    rows = None if fit is None else pairs(fit, gamma=settings.gamma)
     low, high, source = _range(used, settings, thin, training)
     if training is not None:
         mean, deviation = training.mean, training.deviation
     else:
-        mean, deviation = moments([] if rows is None else [rows.observations], features)
+        assert fit is not None  # settle refuses to scale by nothing
+        mean, deviation = moments(pairs(fit, gamma=settings.gamma).observations)
     return Scaling(low, high, source, mean, deviation, _clock(used, fit, settings))
 
 

@@ -1,5 +1,7 @@
 """Certify a table of results: returns, failures and properties of whole episodes, no prediction."""
 
+from typing import Any
+
 import numpy as np
 
 from tightrope.certificates.assumptions import table_assumptions
@@ -7,10 +9,10 @@ from tightrope.certificates.certificate import Certificate, Counts
 from tightrope.certificates.diagnostics import Checks, drift
 from tightrope.certificates.evidence import Evidence
 from tightrope.certificates.options import Options
-from tightrope.certificates.recompute import headline_of, joint_confidence, ledger_of
+from tightrope.certificates.recompute import certificate_of, ledger_of, states
 from tightrope.certificates.settings import Settings
 from tightrope.certificates.statements import choose, families_for
-from tightrope.certificates.statements.base import Statement, Task
+from tightrope.certificates.statements.base import Task
 from tightrope.errors import InputError
 from tightrope.posteriors import Scaling
 from tightrope.rollouts import Episodes, pairs
@@ -20,6 +22,20 @@ from tightrope.seeds import Stream, child_seed
 __all__ = ["certify_table"]
 
 _LEAST = 2  # episodes of a task
+# What only a predictor, or steps, would tell.
+_UNPREDICTED: dict[str, Any] = dict.fromkeys(
+    (
+        *("bound", "effective_n", "time_limit", "return_range", "clipped_share", "train_error"),
+        *(
+            "test_error",
+            "constant_error",
+            "per_step_error",
+            "steps",
+            "truncated_episodes",
+            "fitted",
+        ),
+    )
+)
 
 
 def certify_table(
@@ -51,45 +67,27 @@ def certify_table(
             )
     seen = evidence_of(episodes)
     ledger = ledger_of(settings, episodes)
-    joint = joint_confidence(ledger)
     families = families_for(settings, episodes)
     high = settings.return_range[1] if settings.return_range else float(returns.max())
     task = Task(len(episodes), settings.delta, 1, high)
     chosen = choose(families, None, task, ledger)
-    statements: list[Statement] = []
-    for family in families:
-        statements += family.state(seen, chosen[family.name], ledger, joint)
-    return Certificate(
-        options=options or Options(),
-        settings=settings,
-        bound=None,
-        confidence=ledger.confidence,
-        joint_confidence=joint,
+    statements = states(families, seen, chosen, ledger)
+    return certificate_of(
+        statements,
+        ledger,
+        episodes,
+        settings,
+        options,
+        **_UNPREDICTED,
         n=len(episodes),
-        effective_n=None,
         thin=1,
-        time_limit=None,
         checks=Checks(dependence=None, drift=_drift(episodes, settings)),
-        return_range=None,
-        clipped_share=None,
-        train_error=None,
-        test_error=None,
-        constant_error=None,
-        per_step_error=None,
         portions=(),
         other_portions=(),
-        statements=tuple(statements),
-        headline=headline_of(statements),
-        ledger=ledger.entries(),
         fits=(),
         episodes=Counts(pilot=0, fit=0, calibration=len(episodes), test=0),
-        steps=None,
-        truncated_episodes=None,
         assumptions=table_assumptions(settings, table),
-        subject=dict(episodes.subject),
-        fitted=None,
         posteriors=(),
-        rollouts=episodes,
     )
 
 

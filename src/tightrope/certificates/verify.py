@@ -116,10 +116,7 @@ def _fitted_again(stated: Certificate) -> tuple[list[str], Certificate]:
 
 def _table_again(stated: Certificate) -> Certificate:
     """The certificate of the rows of a table of results."""
-    properties = tuple(
-        Property(None, "at-most" if p.at_most else "at-least", p.limit, p.name)
-        for p in stated.settings.properties
-    )
+    properties = tuple(each.recorded for each in stated.settings.properties)
     seeded = stated.options.seeded(stated.settings.seed)
     settings = settle(seeded, stated.rollouts, properties=properties)
     return certify_table(stated.rollouts, settings, options=stated.options)
@@ -147,10 +144,7 @@ def _settings_problems(stated: Certificate) -> Iterator[str]:
     again = settle(
         replace(options, **known, device="cpu"),
         stated.rollouts,
-        properties=tuple(
-            Property(None, "at-most" if p.at_most else "at-least", p.limit, p.name)
-            for p in settings.properties
-        ),
+        properties=tuple(each.recorded for each in settings.properties),
         preset=settings.preset,  # may be of the issuer's own
         training=scaling if scaling.source == "training" else None,
         rolled_out=settings.until is not None,
@@ -178,20 +172,10 @@ def _property_problems(stated: Certificate, given: tuple[Property, ...]) -> Iter
 
 
 def _scaling_problems(stored: Scaling, recomputed: Scaling) -> Iterator[str]:
-    if (stored.low, stored.high, stored.source) != (
-        recomputed.low,
-        recomputed.high,
-        recomputed.source,
-    ):
-        yield (
-            f"predictor.safetensors: range [{stored.low}, {stored.high}], but the "
-            f"{recomputed.source} gives [{recomputed.low}, {recomputed.high}]"
-        )
-    if stored.clock != recomputed.clock:
-        yield (
-            f"predictor.safetensors: {stored.clock or 'no clock'}, the episodes give "
-            f"{recomputed.clock or 'none'}"
-        )
+    for name in ("low", "high", "source", "clock"):
+        found, again = getattr(stored, name), getattr(recomputed, name)
+        if found != again:
+            yield f"predictor.safetensors: {name} is {found}, the episodes give {again}"
     for name in ("mean", "deviation"):
         difference = abs(getattr(stored, name) - getattr(recomputed, name)).max()
         if not difference <= 1e-6 * (1 + abs(getattr(recomputed, name)).max()):

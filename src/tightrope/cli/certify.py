@@ -11,7 +11,7 @@ from tightrope.errors import InputError
 from tightrope.rollouts.collect import Rollout
 from tightrope.rollouts.results_table import Reading
 
-__all__ = ["certify", "source_or_demo"]
+__all__ = ["certify", "properties_given", "source_or_demo"]
 
 
 @command(
@@ -51,7 +51,7 @@ def certify(
         details: Print everything that the certificate states.
         json: Print the certificate as JSON on standard output; nothing else there.
     """
-    from tightrope.certificates.certify import certify as issue
+    from tightrope.certificates.certify import certify as make_certificate
     from tightrope.certificates.document import as_text, to_document
     from tightrope.certificates.folder import write
     from tightrope.certificates.text import details as all_details
@@ -64,11 +64,11 @@ def certify(
     stem = named.resolve().name if named.is_dir() else named.stem
     out = Path(str(out).replace("SOURCE", stem))
     refuse_to_overwrite(out)
-    certificate = issue(
+    certificate = make_certificate(
         source,
         env or None,
         rollout=rollout,
-        properties=_properties(property, property_limit),
+        properties=properties_given(property, property_limit),
         progress=True,
         **{**vars(reading), "columns": reading.columns or None},
         **vars(options),
@@ -106,7 +106,7 @@ def source_or_demo(source: str, env: str, demo: bool, expected: str) -> tuple[st
     return source, env
 
 
-def _properties(given: tuple[str, ...], limits: tuple[str, ...]) -> dict[str, Any]:
+def properties_given(given: tuple[str, ...], limits: tuple[str, ...] = ()) -> dict[str, Any]:
     """Properties by name from what was typed.
 
     Raises:

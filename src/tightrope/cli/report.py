@@ -24,10 +24,11 @@ def report(folder: Path, /) -> int:
         needed("pandas", "a study", "studies")
         from tightrope.studies.certificate_records import read_table
         from tightrope.studies.results import analyse, write_results
+        from tightrope.studies.study_folder import StudyFolder
 
         results = analyse(read_table(folder))
         write_results(results, folder if kept else folder / "results")
-        reports.write_study_page(results, folder)
+        reports.write_study_page(results, folder, failed=StudyFolder(folder).failed())
         show(f"Written to {page} ({len(results.table):,} certificates)")
     elif not own and folder.is_dir():
         found = reports.write_index(folder)

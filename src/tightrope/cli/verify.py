@@ -16,6 +16,7 @@ def verify(
     folder: Path,
     /,
     *,
+    property: Annotated[tuple[str, ...], "NAME=FILE.py:FUNCTION"] = (),  # noqa: A002
     replay: int = 0,
     policy: str = "",
     env: Annotated[str, "ID"] = "",
@@ -30,6 +31,8 @@ def verify(
 
     Args:
         folder: Folder that certify wrote.
+        property: The function of a property, so that its numbers are recomputed, too; otherwise
+            they are taken as recorded. May be repeated.
         replay: Run so many of its episodes, drawn at random, again with the policy.
         policy: With --replay: the policy that was certified.
         env: With --replay: its environment; by default the one that the certificate names.
@@ -41,14 +44,21 @@ def verify(
     """
     import json as text
 
-    from tightrope.certificates.verify import verify as recompute
+    from tightrope.certificates.folder import read_document
+    from tightrope.certificates.verify import verify as problems_of
+    from tightrope.cli.certify import properties_given
 
     if replay < 0 or bool(replay) != bool(policy):
         raise InputError("expected `replay` of at least 1 with `policy`, and neither alone")
     loading = Rollout(normalize=normalize, no_normalize=no_normalize, trust=trust)
     if not replay and (env or loading != Rollout()):
         raise InputError("expected `replay` with `env`, `normalize` and `trust`, found none")
-    problems = recompute(folder)
+    given = properties_given(property)
+    problems = problems_of(folder, properties=given)
+    recorded: list[str] = []
+    if not problems:
+        stated = read_document(folder)[0].settings.properties
+        recorded = [each.name for each in stated if each.name not in given]
     replayed: list[str] = []
     if replay and not problems:
         from tightrope.deploy.replay import replay as run_again
@@ -60,6 +70,7 @@ def verify(
     if json:
         outcome = {"verified": not problems, "problems": problems}
         outcome |= {"replayed": replayed} if replay else {}
+        outcome |= {"as_recorded": recorded} if recorded else {}
         print(text.dumps(outcome, indent=1))
         return 1 if problems else 0
     for line in (*replayed, *problems):
@@ -69,6 +80,8 @@ def verify(
         show(f"NOT verified: {count} in {folder}")
         return 1
     show(f"verified: every number in {folder} follows from its files")
+    if recorded:
+        show(f"not recomputed, but taken as recorded: {', '.join(recorded)}; give --property")
     if replayed:
         show(f"verified: {len(replayed)} of its episodes are those of {policy}")
     if (folder / "report.html").exists():

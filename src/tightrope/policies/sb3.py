@@ -39,6 +39,7 @@ _MARKS |= {"A2C": "gae_lambda"}
 _CONTRIB = ("TQC", "QRDQN", "ARS", "TRPO", "MaskablePPO")
 _MODULES = ("stable_baselines3.", "sb3_contrib.")
 _OURS = "tightrope.agents.policies"  # the module of our SACPolicy and PPOPolicy
+_SHARED = 8  # names of one tensor, at the most
 _SCALING = ("actor.features_extractor.mean", "actor.features_extractor.deviation")  # of these
 # Keywords of a policy that change neither the actor's function nor how it is read here.
 _HARMLESS = {
@@ -181,14 +182,31 @@ def _weights(path: Path, content: bytes) -> dict[str, Any]:
     import torch
 
     try:
+        _refuse_packed(path, content)
         state = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+    except InputError:
+        raise
     except Exception as error:  # torch raises many kinds for a hostile or damaged file
         raise InputError(
             f"cannot read the weights in {str(path)!r} safely: {one_line(error)}"
         ) from None
-    if not isinstance(state, dict) or not all(_is_plain(tensor) for tensor in state.items()):
+    plain = isinstance(state, dict) and all(_is_plain(tensor) for tensor in state.items())
+    # Parts of a policy share some tensors, and no file needs them more often.
+    if not plain or sum(each.nbytes for each in state.values()) > _SHARED * len(content):
         raise InputError(f"expected named tensors as weights, found others in {str(path)!r}")
     return {name: tensor.detach().float().numpy() for name, tensor in state.items()}
+
+
+def _refuse_packed(path: Path, content: bytes) -> None:
+    """Raise InputError for weights in an archive that is packed again, as torch never does."""
+    if zipfile.is_zipfile(io.BytesIO(content)):
+        with zipfile.ZipFile(io.BytesIO(content)) as inner:
+            stated = sum(entry.file_size for entry in inner.infolist())
+        if stated > len(content):
+            raise InputError(
+                f"{str(path)!r} is damaged or made to fill the memory: its weights state "
+                f"{stated:,} bytes in {len(content):,}"
+            )
 
 
 def _is_plain(entry: tuple[Any, Any]) -> bool:

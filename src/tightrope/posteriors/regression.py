@@ -41,7 +41,6 @@ class Ensemble:
 
     Attributes:
         layers: (networks, inputs + 1, outputs) each; the last row is the bias.
-        single: the one network that saw every row.
         left_out: (rows,) the clipped prediction for each row by the network that has not seen the
             targets of its episode; of a single episode nothing can be left out, and it was seen.
         checks: updates at which the folds were looked at.
@@ -50,11 +49,15 @@ class Ensemble:
     """
 
     layers: Layers
-    single: Layers
     left_out: NDArray[np.float64]
     checks: tuple[int, ...]
     errors: tuple[float, ...]
     steps: int
+
+    @property
+    def single(self) -> Layers:
+        """The one network that saw every row: the last one."""
+        return tuple(layer[-1] for layer in self.layers)
 
 
 def regress(
@@ -126,7 +129,6 @@ def regress(
     layers = tuple(np.stack(layer).astype(np.float32) for layer in zip(*kept, strict=True))
     return Ensemble(
         layers=layers,
-        single=tuple(layer[-1] for layer in layers),
         left_out=left_out,
         checks=tuple(checks),
         errors=tuple(errors),

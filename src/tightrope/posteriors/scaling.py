@@ -1,6 +1,6 @@
 """Return range, observation scaling and clock: fixed before the calibration data are seen."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -182,16 +182,14 @@ class Scaling:
         """Share of returns outside the range."""
         return float(np.mean((returns < self.low) | (returns > self.high)))
 
-    def rows(self, *groups: "Pairs") -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Inputs and normalised returns of pairs, one group after the other."""
-        inputs = np.empty((sum(map(len, groups)), self.features), np.float32)
+    def rows(self, pairs: "Pairs") -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Inputs and normalised returns of pairs."""
+        inputs = np.empty((len(pairs), self.features), np.float32)
         filled = 0
-        for pairs in groups:
-            for block in self.blocks(pairs.observations, pairs.step):
-                inputs[filled : filled + len(block)] = block
-                filled += len(block)
-        targets = [self.targets(pairs.returns).astype(np.float32) for pairs in groups]
-        return inputs, np.concatenate(targets)
+        for block in self.blocks(pairs.observations, pairs.step):
+            inputs[filled : filled + len(block)] = block
+            filled += len(block)
+        return inputs, self.targets(pairs.returns).astype(np.float32)
 
     def __repr__(self) -> str:
         clock = "no clock" if self.clock is None else f"clock to {self.clock.limit}"
@@ -213,13 +211,11 @@ def _times(elapsed: ArrayLike | None, rows: int) -> NDArray[np.generic]:
 
 
 def moments(
-    groups: Sequence[NDArray[np.float32]], features: int
+    observations: NDArray[np.float32],
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Mean and deviation per feature; 0 and 1 without observations, 1 where they do not vary."""
-    count = sum(map(len, groups))
-    if not count:
-        return np.zeros(features, np.float32), np.ones(features, np.float32)
-    blocks = [each[i : i + _BLOCK] for each in groups for i in range(0, len(each), _BLOCK)]
+    """Mean and deviation per feature, 1 where it does not vary."""
+    count = len(observations)
+    blocks = [observations[i : i + _BLOCK] for i in range(0, count, _BLOCK)]
     mean = sum(block.sum(axis=0, dtype=np.float64) for block in blocks) / count
     spread = np.sqrt(sum(np.square(block - mean).sum(axis=0) for block in blocks) / count)
     return mean.astype(np.float32), np.where(spread > 1e-6, spread, 1.0).astype(np.float32)

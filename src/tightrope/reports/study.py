@@ -31,9 +31,9 @@ _TITLES = {"scatter": "Bound and test error", "bounds": "Bounds", "tightness": "
            "validation-size": "Validation sets", "sampling": "Local reparameterisation",
            "correlation": "Correlation"}  # fmt: skip
 _COLUMNS = {"agent": "agent", "environment": "environment", "level": "level", "scheme": "scheme",
-            "bound": "bound", "test_error": "test error", "tightness": "bound − test",  # noqa: RUF001
-            "r": "r", "points": "points of r", "instances": "instances",
-            "mean_return": "return"}  # fmt: skip
+            "bound": "bound", "test_error": "test error", "constant_error": "constant",
+            "tightness": "bound \N{MINUS SIGN} test", "r": "r", "points": "points",
+            "instances": "instances", "mean_return": "return"}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -124,6 +124,8 @@ def _facts(table: pd.DataFrame) -> Iterator[tuple[str, str]]:
     tested = table[table["test_error"].notna() & ~table["void"]]
     above = int((tested["test_error"] > tested["bound"]).sum())
     yield "test error above the bound", f"{above:,} of {len(tested):,}"
+    worse = int((tested["test_error"] >= tested["constant_error"]).sum())
+    yield "predictor no better than a constant", f"{worse:,} of {len(tested):,}"
     vacuous = int(((table["bound"] >= 1) & ~table["void"]).sum())
     yield "vacuous, void", f"{vacuous:,}, {int(table['void'].sum()):,} of {len(table):,}"
     shares = sorted({f"{100 * share:.4g} %" for share in table["confidence"]})

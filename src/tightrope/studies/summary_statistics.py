@@ -87,7 +87,8 @@ def correlations(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 def conditions(table: pd.DataFrame) -> pd.DataFrame:
     """One row for everything that was certified: means over its certificates, and r."""
     groups = table.groupby(CONDITION)
-    means = groups[["bound", "test_error", "train_error", "tightness", "mean_return"]].mean()
+    values = ["bound", "test_error", "train_error", "constant_error", "tightness", "mean_return"]
+    means = groups[values].mean()
     counts = {
         "certificates": groups.size(),
         "vacuous": groups["bound"].apply(lambda bound: int((bound >= 1).sum())),

@@ -112,23 +112,6 @@ def test_words_name_the_steps_that_count_and_the_range_of_a_mean(thin, steps):
     np.testing.assert_allclose(Tolerance().scores(seen, {}), kept)
 
 
-def test_no_words_cover_the_steps_that_thinning_skips():
-    """Predictions are exact at every fifth step and off by 3 at the others."""
-    rng = np.random.default_rng(7)
-    rewards = [rng.normal(5.0, 1.0, 25) for _ in range(80)]
-    errors = [np.where(np.arange(25) % 5 == 0, 0.0, 3.0 * rng.choice([-1, 1], 25)) for _ in rewards]
-    found = certificate(recorded(rewards, errors), thin=5)
-    about = [s for s in found.statements if s.target == "error" and s.kind != "monitor"]
-    assert {s.kind for s in about} == {"tolerance", "mean-risk", "band"}
-    truth = rms(np.concatenate(errors))
-    for statement in about:
-        assert "every 5th step" in statement.quantity
-        assert "all steps" not in statement.quantity
-        if statement.name != "mean over episodes":
-            assert statement.limit < truth  # of all steps it would be wrong
-    assert any("errors at other steps are not covered" in each for each in found.assumptions)
-
-
 def test_the_headline_and_the_ranks_do_not_depend_on_values():
     """A catastrophe in four of 80 episodes leaves the level as it is, and its limit is larger."""
     rewards, errors = made_up(episodes=100, shortest=5)

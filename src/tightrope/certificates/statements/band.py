@@ -30,6 +30,7 @@ class Band(Family):
     kind = "band"
     quantity = "largest error of the predicted return"
     name = "band"
+    scale = "error"
 
     def choose(self, fit: Evidence | None, task: Task) -> Chosen:
         """A profile over elapsed time, from cross-fitted errors; constant without a clock."""
@@ -56,10 +57,6 @@ class Band(Family):
         shaped = len(chosen["profile"]) > 1
         shape = "; times a profile over elapsed time that is at most 1" if shaped else ""
         return [limit_at(scores, LEVEL, delta=delta, note=shape)]
-
-    def units(self, value: float, seen: Evidence) -> tuple[float, float, float | None]:
-        """Return units."""
-        return value / seen.scaling.width, value, None
 
     def words(self, seen: Evidence) -> str:
         """With the steps that count."""

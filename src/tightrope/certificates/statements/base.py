@@ -4,11 +4,11 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
 from tightrope.bounds import tolerance_rank, tolerance_share
 from tightrope.certificates.evidence import Evidence
@@ -27,6 +27,7 @@ __all__ = [
     "Family",
     "Kind",
     "Limit",
+    "Scale",
     "Statement",
     "Target",
     "Task",
@@ -48,6 +49,8 @@ Target = Literal[
     "property",
 ]
 Direction = Literal["at-most", "at-least"]
+# What a limit is: a return, an error of one, an RMS error, a squared error in units of the range.
+Scale = Literal["plain", "probability", "return", "error", "rms", "loss"]
 Assumption = Literal["independent steps", "independent episodes"]
 INDEPENDENT_STEPS: Assumption = "independent steps"
 INDEPENDENT_EPISODES: Assumption = "independent episodes"
@@ -58,6 +61,10 @@ else:  # what a document may hold
     Choice = float | int | list[float] | None
 Chosen = Mapping[str, Choice]
 Values = NDArray[np.float64]
+
+Probability = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=0)]
+Number = Annotated[float, Field(ge=-1e100, le=1e100)]  # its square is a number as well
 
 LEVEL = 0.9  # of new episodes, where a statement has one level
 # Every limit is rounded outward by this part of itself, so that a processor that rounds differently
@@ -102,15 +109,15 @@ class Statement:
     quantity: str
     unit: Unit
     direction: Direction
-    value: float
-    value_raw: float
-    rms_raw: float | None
-    estimate: float
-    share: float | None
-    n: int
+    value: Number
+    value_raw: Number
+    rms_raw: Number | None
+    estimate: Number
+    share: Probability | None
+    n: Count
     assumes: Assumption
-    confidence: float
-    joint_confidence: float | None
+    confidence: Probability
+    joint_confidence: Probability | None
     chosen: dict[str, Choice] = field(default_factory=dict)
     note: str = ""
     void: bool = False
@@ -167,6 +174,7 @@ class Family(ABC):
         quantity: what is bounded, in words.
         unit: what counts as independent.
         direction: which side is bounded.
+        scale: of its limits.
         rows: the episodes of one task, of a table with several; None for all.
     """
 
@@ -176,6 +184,7 @@ class Family(ABC):
     quantity: str = ""
     unit: Unit = "episode"
     direction: Direction = "at-most"
+    scale: Scale = "plain"
     rows: slice | None = None
 
     @property
@@ -203,15 +212,27 @@ class Family(ABC):
 
     def units(self, value: float, seen: Evidence) -> tuple[float, float, float | None]:
         """A limit's value on the normalised scale, in raw units, and as an RMS."""
+        low, width = seen.scaling.low, seen.scaling.width
+        inside = min(max(value, 0.0), 1.0)
+        match self.scale:
+            case "probability":
+                return inside, inside, None
+            case "return":
+                return (value - low) / width, value, None
+            case "error":
+                return value / width, value, None
+            case "rms":
+                return value / width, value, value
+            case "loss":
+                return inside, inside * width**2, float(np.sqrt(inside)) * width
         return value, value, None
 
     def words(self, seen: Evidence) -> str:
         """The quantity, with what only the episodes tell: which steps, and the range."""
-        return self.quantity
-
-    def is_vacuous(self, value: float) -> bool:
-        """Whether a limit says nothing."""
-        return False
+        if self.scale != "loss":
+            return self.quantity
+        low, high = seen.scaling.low, seen.scaling.high
+        return f"{self.quantity}, over {seen.steps}, returns clipped to [{low:.4g}, {high:.4g}]"
 
     def of_task(self, name: str, rows: slice) -> "Family":
         """The same for one task of a table alone."""
@@ -245,7 +266,7 @@ class Family(ABC):
         """A limit as a statement, rounded outward."""
         normalised, raw, rms = self.units(self.outward(limit.value), seen)
         estimate = self.units(limit.estimate, seen)
-        steps = self.unit == "step"
+        steps, most = self.unit == "step", 1.0 if self.direction == "at-most" else 0.0
         return Statement(
             name=self.name,
             kind=self.kind,
@@ -264,7 +285,7 @@ class Family(ABC):
             joint_confidence=None if steps else joint,
             chosen=dict(chosen),
             note=limit.note,
-            vacuous=self.is_vacuous(normalised),
+            vacuous=self.scale in ("loss", "probability") and normalised == most,
         )
 
     def outward(self, value: float) -> float:

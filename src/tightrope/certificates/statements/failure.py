@@ -17,6 +17,7 @@ class Event(Family):
     """The probability of something that happens in an episode or does not."""
 
     kind: ClassVar[Kind] = "failure"
+    scale = "probability"
 
     def limits(self, scores: Values, *, delta: float, chosen: Chosen) -> Sequence[Limit]:
         """Clopper and Pearson's bound."""
@@ -24,15 +25,6 @@ class Event(Family):
         bound = clopper_pearson_upper if self.direction == "at-most" else clopper_pearson_lower
         value = float(bound(count, n=n, delta=delta))
         return [Limit(value, None, count / n, f"{count} of {n} episodes")]
-
-    def units(self, value: float, seen: Evidence) -> tuple[float, float, float | None]:
-        """A probability."""
-        inside = min(max(value, 0.0), 1.0)
-        return inside, inside, None
-
-    def is_vacuous(self, value: float) -> bool:
-        """All or nothing."""
-        return value >= 1.0 if self.direction == "at-most" else value <= 0.0
 
 
 class Terminates(Event):

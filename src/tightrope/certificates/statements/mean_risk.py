@@ -8,7 +8,7 @@ from tightrope.bounds import betting_upper, default_bets, planned_bets, target_b
 from tightrope.certificates.evidence import Evidence
 from tightrope.certificates.options import Unit
 from tightrope.certificates.statements.base import Chosen, Family, Limit, Task, Values
-from tightrope.certificates.statements.tolerance import mean_risk_units, mean_risk_words
+from tightrope.certificates.statements.failure import Event
 from tightrope.errors import InputError
 
 __all__ = ["LargeError", "MeanRisk", "require_bets"]
@@ -24,6 +24,7 @@ class MeanRisk(Family):
     """
 
     kind = "mean-risk"
+    scale = "loss"
 
     def __init__(self, unit: Unit) -> None:
         self.unit = unit
@@ -56,27 +57,14 @@ class MeanRisk(Family):
         """The bound of the portfolio."""
         return [Limit(_betting(scores, delta, chosen), None, float(scores.mean()))]
 
-    def units(self, value: float, seen: Evidence) -> tuple[float, float, float | None]:
-        """Squared errors in units of the range."""
-        return mean_risk_units(value, seen)
-
-    def words(self, seen: Evidence) -> str:
-        """With the steps that count and the range."""
-        return mean_risk_words(self.quantity, seen)
-
-    def is_vacuous(self, value: float) -> bool:
-        """No squared error is larger than 1."""
-        return value >= 1.0
-
     def _values(self, seen: Evidence) -> Values:
         values = seen.losses if self.unit == "step" else seen.mean_by_episode(seen.losses)
         return np.clip(values, 0.0, 1.0)
 
 
-class LargeError(Family):
+class LargeError(Event):
     """How often an episode's unclipped RMS error exceeds the target of a search (H.7)."""
 
-    kind = "failure"
     target = "large-error"
     name = "large errors"
 
@@ -104,14 +92,6 @@ class LargeError(Family):
     def words(self, seen: Evidence) -> str:
         """With the steps that count."""
         return f"{self.quantity} (over {seen.steps}, not clipped)"
-
-    def units(self, value: float, seen: Evidence) -> tuple[float, float, float | None]:
-        """A probability."""
-        return min(value, 1.0), min(value, 1.0), None
-
-    def is_vacuous(self, value: float) -> bool:
-        """A probability of 1."""
-        return value >= 1.0
 
 
 def require_bets(chosen: Chosen) -> None:

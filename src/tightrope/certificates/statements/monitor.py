@@ -41,6 +41,7 @@ class MonitorThreshold(Family):
     kind = "monitor"
     quantity = "largest departure of the running return from its prediction"
     name = "monitor"
+    scale = "error"
 
     def __init__(self, gamma: float) -> None:
         self.gamma = gamma
@@ -70,10 +71,6 @@ class MonitorThreshold(Family):
         found = limit_at(scores, LEVEL, delta=delta, note=shape)
         alarms = f"; false alarms in at most {rarely(found.share or 0.0):g} % of episodes"
         return [Limit(found.value, found.share, found.estimate, found.note + alarms)]
-
-    def units(self, value: float, seen: Evidence) -> tuple[float, float, float | None]:
-        """Return units."""
-        return value / seen.scaling.width, value, None
 
     def words(self, seen: Evidence) -> str:
         """At all steps, thinned or not."""

@@ -28,14 +28,13 @@ from tightrope.certificates.ledger import BOUND, Ledger
 from tightrope.certificates.options import Unit
 from tightrope.certificates.split import Split
 from tightrope.certificates.statements.base import (
-    INDEPENDENT_EPISODES,
-    INDEPENDENT_STEPS,
     OUTWARD,
     Chosen,
+    Limit,
     Statement,
     Values,
 )
-from tightrope.certificates.statements.tolerance import mean_risk_words
+from tightrope.certificates.statements.mean_risk import MeanRisk
 from tightrope.posteriors import Gaussians, draw_losses, kl_divergence
 from tightrope.records import STRICT
 from tightrope.seeds import Stream, child_seed
@@ -51,6 +50,7 @@ __all__ = [
     "losses_of",
     "measure_chain",
     "risk_statement",
+    "starts_of",
     "unit_mean",
 ]
 
@@ -197,31 +197,14 @@ def risk_statement(
     chosen: Chosen,
 ) -> Statement:
     """The statement on the mean risk of a posterior's draws."""
-    bound, void = final_bound(portions)
-    width, steps = seen.scaling.width, unit == "step"
-    quantity = f"RMS error of predicted returns drawn from the posterior, mean over {unit}s"
-    last = portions[-1]
-    return Statement(
-        name=f"mean over {unit}s",
-        kind="mean-risk",
-        target="error",
-        quantity=mean_risk_words(quantity, seen),
-        unit=unit,
-        direction="at-most",
-        value=bound,
-        value_raw=bound * width**2,
-        rms_raw=float(np.sqrt(bound)) * width,
-        estimate=float(np.sqrt(last.loss)) * width,
-        share=None,
-        n=(portions[0] if last.kind == "excess" else last).n,
-        assumes=INDEPENDENT_STEPS if steps else INDEPENDENT_EPISODES,
-        confidence=ledger.confidence_of([BOUND]),
-        joint_confidence=None if steps else joint,
-        chosen=dict(chosen),
-        note="a step of the recursion is negative, so its portions differ" if void else "",
-        void=void,
-        vacuous=bound >= 1.0,
-    )
+    (_, void), last = final_bound(portions), portions[-1]
+    note = "a step of the recursion is negative, so its portions differ" if void else ""
+    limit = Limit(1.0 if void else last.bound, None, last.loss, note)
+    n = (portions[0] if last.kind == "excess" else last).n
+    family = MeanRisk(unit)
+    family.quantity = f"RMS error of predicted returns drawn from the posterior, {family.name}"
+    stated = family.stated(limit, n, seen, chosen, ledger.confidence_of([BOUND]), joint)
+    return replace(stated, void=void)
 
 
 def bet_for(fit: Evidence | None, split: Split, ledger: Ledger) -> float | None:
@@ -238,7 +221,7 @@ def bet_for(fit: Evidence | None, split: Split, ledger: Ledger) -> float | None:
 def unit_mean(values: Values, episode: NDArray[np.int64], unit: Unit) -> float:
     """Mean over passes and units, kept inside [0, 1] against rounding."""
     if unit == "episode":
-        starts = _starts(episode)
+        starts = starts_of(episode)
         values = np.add.reduceat(values, starts, axis=-1) / np.diff(starts, append=len(episode))
     return float(np.clip(values.mean(), 0.0, 1.0))
 
@@ -267,7 +250,7 @@ def _measure_risk(drawn: PosteriorLosses, unit: Unit, bet: float | None) -> Meas
         shares = np.asarray(bet_loss(drawn.losses, bet)) / most
         costs = most * unit_mean(shares, drawn.episode, unit)
     return Measured(
-        episodes=len(_starts(drawn.episode)),
+        episodes=len(starts_of(drawn.episode)),
         n=_count(drawn, unit),
         kl=drawn.kl,
         draws=_draws(drawn, unit),
@@ -290,7 +273,7 @@ def _measure_excess(
     plus = unit_mean(np.maximum(excess - MU, 0.0) / above, drawn.episode, unit) * above
     minus = unit_mean(np.maximum(MU - excess, 0.0) / below, drawn.episode, unit) * below
     return Measured(
-        episodes=len(_starts(drawn.episode)),
+        episodes=len(starts_of(drawn.episode)),
         n=_count(drawn, unit),
         kl=drawn.kl,
         draws=_draws(drawn, unit),
@@ -345,12 +328,13 @@ def _bound_excess(t: int, measured: Measured, ledger: Ledger, kappa: float) -> P
     )
 
 
-def _starts(episode: NDArray[np.int64]) -> NDArray[np.int64]:
+def starts_of(episode: NDArray[np.int64]) -> NDArray[np.int64]:
+    """First row of every episode; `episode` (rows,) is non-decreasing."""
     return np.flatnonzero(np.diff(episode, prepend=episode[0] - 1))
 
 
 def _count(drawn: PosteriorLosses, unit: Unit) -> int:
-    return len(drawn.episode) if unit == "step" else len(_starts(drawn.episode))
+    return len(drawn.episode) if unit == "step" else len(starts_of(drawn.episode))
 
 
 def _draws(drawn: PosteriorLosses, unit: Unit) -> int:
@@ -360,5 +344,5 @@ def _draws(drawn: PosteriorLosses, unit: Unit) -> int:
         return int(passes)
     if unit == "step":
         return int(passes * len(drawn.episode))
-    counts = np.diff(_starts(drawn.episode), append=len(drawn.episode))
+    counts = np.diff(starts_of(drawn.episode), append=len(drawn.episode))
     return int(passes * len(counts) * counts.min())

@@ -4,16 +4,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tightrope.bounds import joint_tolerance
 from tightrope.certificates.evidence import Evidence
 from tightrope.certificates.settings import PropertySettings
-from tightrope.certificates.statements.base import Chosen, Family, Limit, Values, ordinal
+from tightrope.certificates.statements.base import Chosen, Family, Limit, Values
 from tightrope.certificates.statements.failure import Event
-from tightrope.certificates.statements.tolerance import LEVELS
+from tightrope.certificates.statements.tolerance import levels_of
 
 __all__ = ["BreaksLimit", "PropertyLevels"]
-
-_TOP = 0.6
 
 
 class PropertyLevels(Family):
@@ -33,19 +30,8 @@ class PropertyLevels(Family):
         return seen.episodes.properties[self.key]
 
     def limits(self, scores: Values, *, delta: float, chosen: Chosen) -> Sequence[Limit]:
-        """Order statistics; ranks depend on their number alone."""
-        sign = 1.0 if self.direction == "at-most" else -1.0
-        ordered, n = np.sort(sign * scores), len(scores)
-        side = "largest" if sign > 0 else "smallest"
-        return [
-            Limit(
-                value=sign * float(ordered[level.rank - 1]),
-                share=level.share,
-                estimate=sign * float(np.quantile(sign * scores, level.share)),
-                note=f"the {ordinal(n - level.rank + 1)}{side} of {n} episodes",
-            )
-            for level in joint_tolerance(LEVELS, n=n, delta=delta, top=_TOP)
-        ]
+        """Order statistics."""
+        return levels_of(scores, delta=delta, at_least=self.direction == "at-least")
 
 
 class BreaksLimit(Event):

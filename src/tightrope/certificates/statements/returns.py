@@ -15,7 +15,6 @@ from tightrope.certificates.statements.base import (
     Values,
     limit_at,
 )
-from tightrope.errors import InputError
 
 __all__ = ["ExpectedReturn", "Return"]
 
@@ -25,6 +24,7 @@ class Return(Family):
 
     kind = "return"
     direction = "at-least"
+    scale = "return"
 
     def __init__(self, gamma: float) -> None:
         self.gamma = gamma
@@ -40,10 +40,6 @@ class Return(Family):
         """An order statistic from below."""
         about = f"; mean of all {scores.mean():.6g}, smallest {scores.min():.6g}"
         return [limit_at(scores, LEVEL, delta=delta, at_least=True, note=about)]
-
-    def units(self, value: float, seen: Evidence) -> tuple[float, float, float | None]:
-        """Return units."""
-        return (value - seen.scaling.low) / seen.scaling.width, value, None
 
 
 class ExpectedReturn(Return):
@@ -62,12 +58,6 @@ class ExpectedReturn(Return):
             highest = float(fit.episodes.returns(self.gamma).max())
             top = highest + 0.1 * abs(highest)
         return {"top": max(top, float(np.nextafter(self.floor, np.inf)))}
-
-    def check(self, chosen: Chosen) -> None:
-        """A finite number above the floor."""
-        top = chosen["top"]
-        if not (isinstance(top, float) and np.isfinite(top) and top > self.floor):
-            raise InputError(f"expected a finite `top` above {self.floor:g}, found {top!r}")
 
     def scores(self, seen: Evidence, chosen: Chosen) -> Values:
         """(episodes,) the return of each, clipped from above."""

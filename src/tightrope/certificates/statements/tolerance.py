@@ -16,7 +16,7 @@ from tightrope.certificates.statements.base import (
     ordinal,
 )
 
-__all__ = ["LEVELS", "MeanOverEpisodes", "Tolerance"]
+__all__ = ["LEVELS", "MeanOverEpisodes", "Tolerance", "levels_of"]
 
 LEVELS = (0.8, 0.9, 0.95)
 _TOP = 0.6  # of the failure probability: the largest score's part
@@ -31,27 +31,15 @@ class Tolerance(Family):
     kind = "tolerance"
     quantity = "RMS error of the predicted return"
     name = "tolerance"
+    scale = "rms"
 
     def scores(self, seen: Evidence, chosen: Chosen) -> Values:
         """(episodes,) RMS error of each, in return units."""
         return seen.rms
 
     def limits(self, scores: Values, *, delta: float, chosen: Chosen) -> Sequence[Limit]:
-        """Order statistics, the largest score last; ranks depend on their number alone."""
-        ordered, n = np.sort(scores), len(scores)
-        return [
-            Limit(
-                value=float(ordered[level.rank - 1]),
-                share=level.share,
-                estimate=float(np.quantile(scores, level.share)),
-                note=f"the {ordinal(n - level.rank + 1)}largest of {n} episodes",
-            )
-            for level in joint_tolerance(LEVELS, n=n, delta=delta, top=_TOP)
-        ]
-
-    def units(self, value: float, seen: Evidence) -> tuple[float, float, float | None]:
-        """RMS errors."""
-        return value / seen.scaling.width, value, value
+        """Order statistics, the largest score last."""
+        return levels_of(scores, delta=delta)
 
     def words(self, seen: Evidence) -> str:
         """With the steps that count."""
@@ -68,6 +56,7 @@ class MeanOverEpisodes(Family):
     kind = "mean-risk"
     quantity = "RMS error of the predicted return, mean over episodes"
     name = "mean over episodes"
+    scale = "loss"
 
     @property
     def budget(self) -> str:
@@ -91,26 +80,17 @@ class MeanOverEpisodes(Family):
         clipped = float(seen.mean_by_episode(seen.losses).mean())
         return super().stated(replace(limit, estimate=clipped), n, seen, chosen, confidence, joint)
 
-    def units(self, value: float, seen: Evidence) -> tuple[float, float, float | None]:
-        """Squared errors in units of the range."""
-        return mean_risk_units(value, seen)
 
-    def words(self, seen: Evidence) -> str:
-        """With the steps that count and the range."""
-        return mean_risk_words(self.quantity, seen)
-
-    def is_vacuous(self, value: float) -> bool:
-        """No squared error is larger than 1."""
-        return value >= 1.0
-
-
-def mean_risk_units(value: float, seen: Evidence) -> tuple[float, float, float]:
-    """A mean squared error in [0, 1] on that scale, in squared return units, and as an RMS."""
-    width, inside = seen.scaling.width, min(value, 1.0)
-    return inside, inside * width**2, float(np.sqrt(inside)) * width
-
-
-def mean_risk_words(quantity: str, seen: Evidence) -> str:
-    """A mean risk with the steps that count, and the range that returns are clipped to."""
-    low, high = seen.scaling.low, seen.scaling.high
-    return f"{quantity}, over {seen.steps}, returns clipped to [{low:.4g}, {high:.4g}]"
+def levels_of(scores: Values, *, delta: float, at_least: bool = False) -> list[Limit]:
+    """Levels that hold jointly, the extreme score last; ranks depend on their number alone."""
+    n, sign = len(scores), -1.0 if at_least else 1.0
+    ordered, side = np.sort(sign * scores), "smallest" if at_least else "largest"
+    return [
+        Limit(
+            value=sign * float(ordered[level.rank - 1]),
+            share=level.share,
+            estimate=sign * float(np.quantile(sign * scores, level.share)),
+            note=f"the {ordinal(n - level.rank + 1)}{side} of {n} episodes",
+        )
+        for level in joint_tolerance(LEVELS, n=n, delta=delta, top=_TOP)
+    ]

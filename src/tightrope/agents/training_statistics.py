@@ -17,7 +17,7 @@ from scipy import signal
 from tightrope.errors import InputError
 from tightrope.seeds import RunStream, run_seed
 
-__all__ = ["Experience", "failures", "following_returns"]
+__all__ = ["TrainingStatistics", "failures", "following_returns"]
 
 
 @contextlib.contextmanager
@@ -36,7 +36,7 @@ def following_returns(rewards: list[float], gamma: float) -> NDArray[np.float64]
     return np.asarray(backwards[::-1])
 
 
-class Experience(gym.Wrapper):
+class TrainingStatistics(gym.Wrapper):
     """Counts and measures whole episodes; episode k of a run always starts from the same seed.
 
     Attributes:

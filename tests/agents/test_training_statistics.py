@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from tightrope.agents.experience import Experience
+from tightrope.agents.training_statistics import TrainingStatistics
 from tightrope.errors import InputError
 from tightrope.rollouts import Episode, discounted_returns, join
 
@@ -28,14 +28,14 @@ class Walk(gym.Env):
         return row, reward, self.left == 0, False, {}
 
 
-def play(experience, episodes):
+def play(statistics, episodes):
     """Play whole episodes; returns what a plain loop saw."""
     seen = []
     for _ in range(episodes):
-        rows, rewards = [experience.reset()[0]], []
+        rows, rewards = [statistics.reset()[0]], []
         over = False
         while not over:
-            row, reward, over, _, info = experience.step(np.zeros(1))
+            row, reward, over, _, info = statistics.step(np.zeros(1))
             rows.append(row)
             rewards.append(reward)
         assert info["episode"]["r"] == pytest.approx(sum(rewards))
@@ -45,38 +45,38 @@ def play(experience, episodes):
 
 
 def test_range_and_moments_are_those_of_all_finished_episodes():
-    experience = Experience(Walk(), seed=3, gamma=0.9)
-    seen = play(experience, 40)
+    statistics = TrainingStatistics(Walk(), seed=3, gamma=0.9)
+    seen = play(statistics, 40)
     returns = [
         sum(0.9**k * reward for k, reward in enumerate(rewards[t:]))
         for _, rewards in seen
         for t in range(len(rewards))
     ]
     rows = np.concatenate([rows for rows, _ in seen])
-    assert experience.low == pytest.approx(min(returns))
-    assert experience.high == pytest.approx(max(returns))
-    np.testing.assert_allclose(experience.mean, rows.mean(axis=0))
-    np.testing.assert_allclose(experience.deviation, rows.std(axis=0))
-    assert experience.count == len(rows)
+    assert statistics.low == pytest.approx(min(returns))
+    assert statistics.high == pytest.approx(max(returns))
+    np.testing.assert_allclose(statistics.mean, rows.mean(axis=0))
+    np.testing.assert_allclose(statistics.deviation, rows.std(axis=0))
+    assert statistics.count == len(rows)
 
 
 def test_returns_agree_with_those_a_certificate_computes():
-    experience = Experience(Walk(), seed=0, gamma=0.99)
-    seen = play(experience, 5)
+    statistics = TrainingStatistics(Walk(), seed=0, gamma=0.99)
+    seen = play(statistics, 5)
     episodes = join(
         [Episode(rows.astype(np.float32), rewards, True, False) for rows, rewards in seen]
     )
     returns = discounted_returns(episodes, 0.99)
-    assert (experience.low, experience.high) == pytest.approx((returns.min(), returns.max()))
+    assert (statistics.low, statistics.high) == pytest.approx((returns.min(), returns.max()))
 
 
 def test_an_episode_that_did_not_finish_counts_for_nothing():
-    experience = Experience(Walk(), seed=3, gamma=0.9)
-    play(experience, 3)
-    before = experience.state()
-    experience.reset()
-    experience.step(np.zeros(1))
-    after = experience.state()
+    statistics = TrainingStatistics(Walk(), seed=3, gamma=0.9)
+    play(statistics, 3)
+    before = statistics.state()
+    statistics.reset()
+    statistics.step(np.zeros(1))
+    after = statistics.state()
     assert {**after, "started": 3} == before
     assert after["started"] == 4  # its seed is spent
 
@@ -85,28 +85,28 @@ def test_constant_features_have_deviation_one():
     env = Walk()
     env.step = lambda action: (np.ones(2), 0.0, True, False, {})
     env.reset = lambda **_: (np.ones(2), {})
-    experience = Experience(env, seed=0, gamma=1.0)
-    experience.reset()
-    experience.step(np.zeros(1))
-    assert experience.deviation.tolist() == [1.0, 1.0]
+    statistics = TrainingStatistics(env, seed=0, gamma=1.0)
+    statistics.reset()
+    statistics.step(np.zeros(1))
+    assert statistics.deviation.tolist() == [1.0, 1.0]
 
 
 def test_episode_k_always_starts_from_the_same_seed_of_its_own():
-    first, second = (Experience(Walk(), seed=5, gamma=0.9) for _ in range(2))
+    first, second = (TrainingStatistics(Walk(), seed=5, gamma=0.9) for _ in range(2))
     seeds = [(first.reset(), first.env.seed_seen)[1] for _ in range(20)]
     assert [(second.reset(seed=77), second.env.seed_seen)[1] for _ in range(20)] == seeds
     assert len(set(seeds)) == 20
-    other = Experience(Walk(), seed=6, gamma=0.9)
+    other = TrainingStatistics(Walk(), seed=6, gamma=0.9)
     other.reset()
     assert other.env.seed_seen != seeds[0]
 
 
 def test_a_restored_record_goes_on_as_if_nothing_had_happened():
-    whole, part = (Experience(Walk(), seed=5, gamma=0.9) for _ in range(2))
+    whole, part = (TrainingStatistics(Walk(), seed=5, gamma=0.9) for _ in range(2))
     play(whole, 8)
     play(part, 3)
     part.reset()  # as SB3 does it: the next episode has begun, without a step
-    resumed = Experience(Walk(), seed=5, gamma=0.9)
+    resumed = TrainingStatistics(Walk(), seed=5, gamma=0.9)
     resumed.restore(part.state())
     play(resumed, 5)
     assert resumed.state() == whole.state()
@@ -115,16 +115,16 @@ def test_a_restored_record_goes_on_as_if_nothing_had_happened():
 def test_a_failing_environment_is_named_in_one_line():
     env = Walk()
     env.step = lambda action: 1 / 0
-    experience = Experience(env, seed=0, gamma=1.0)
-    experience.reset()
+    statistics = TrainingStatistics(env, seed=0, gamma=1.0)
+    statistics.reset()
     with pytest.raises(InputError, match="failed at step 0 of training episode 0: ZeroDivision"):
-        experience.step(np.zeros(1))
+        statistics.step(np.zeros(1))
 
 
 def test_a_reward_that_is_no_number_is_refused():
     env = Walk()
     env.step = lambda action: (np.ones(2), float("nan"), False, False, {})
-    experience = Experience(env, seed=0, gamma=1.0)
-    experience.reset()
+    statistics = TrainingStatistics(env, seed=0, gamma=1.0)
+    statistics.reset()
     with pytest.raises(InputError, match="expected finite rewards, found nan"):
-        experience.step(np.zeros(1))
+        statistics.step(np.zeros(1))
