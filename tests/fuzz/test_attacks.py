@@ -329,9 +329,33 @@ def test_aliases_of_aliases_in_a_zoo_folder_are_not_followed_without_end(key, tm
     (tmp_path / "model.zip").write_bytes(b"")
     (tmp_path / "config.yml").write_text(f"{LAUGHS}{key}: *a59\n")
     (tmp_path / "args.yml").write_text("env: Pendulum-v1\n")
-    refused(lambda: find_run(tmp_path), "aliases repeat more than")
+    refused(lambda: find_run(tmp_path), "more than 10,000 values")
     (tmp_path / "config.yml").rename(tmp_path / "args.yml")
-    refused(lambda: find_run(tmp_path), "aliases repeat more than")
+    refused(lambda: find_run(tmp_path), "more than 10,000 values")
+
+
+YAML = {
+    "merges of merges": "a0: &a0 {k: 1}\n"
+    + "".join(f"a{i}: &a{i} {{<<: [*a{i - 1}, *a{i - 1}]}}\n" for i in range(1, 50)),
+    "pairs of pairs": "a0: &a0 !!pairs [x: 1]\n"
+    + "".join(f"a{i}: &a{i} !!pairs [x: *a{i - 1}, y: *a{i - 1}]\n" for i in range(1, 50)),
+    "itself": "a: &a [*a]",
+    "a flag that is none": "a: !!bool x",
+    "a date that is none": "a: 2020-13-45",
+    "a number without end": f"a: {'9' * 6000}",
+    "lists without end": "[" * 9000,
+    "a list for a name": "? [a]\n: b",
+    "an escape": "a: \x1b",
+}
+
+
+@pytest.mark.parametrize("text", YAML.values(), ids=YAML)
+def test_yaml_that_no_zoo_writes_is_one_line(text, tmp_path):
+    from tightrope.policies import find_run
+
+    (tmp_path / "model.zip").write_bytes(b"")
+    (tmp_path / "args.yml").write_text(f"env: Pendulum-v1\n{text}\n")
+    refused(lambda: find_run(tmp_path), "cannot read .*args.yml")
 
 
 META = '"__metadata__":{"tightrope":"{\\"format\\":\\"x/1\\"}"}'

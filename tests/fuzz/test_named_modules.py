@@ -119,6 +119,36 @@ def test_what_needs_no_environment_reads_such_documents_and_imports_nothing(comm
     assert not imported(place)
 
 
+def test_the_files_of_a_zoo_folder_name_no_module_to_import(place, capfd):
+    """Neither as the environment nor as a wrapper of it."""
+    (place / "zoo").mkdir()
+    (place / "zoo" / "model.zip").write_bytes(b"")
+    shutil.copy(place / "evilmodule.py", place / "zoo")
+    for arguments, config in (
+        (f"env: {EVIL}", ""),
+        ("env: Pendulum-v1", "env_wrapper: evilmodule.Wrapper"),
+        ("env: Pendulum-v1", "env_wrapper:\n- evilmodule.Wrapper:\n    a: 1"),
+        ("env: Pendulum-v1\nenv_kwargs: {module: evilmodule}", ""),
+    ):
+        (place / "zoo" / "args.yml").write_text(arguments)
+        (place / "zoo" / "config.yml").write_text(config)
+        for trust in ([], ["--trust"]):
+            code, out, said = run(capfd, "certify", "zoo", "--out", "new", *trust)
+            assert (code, out, len(said)) == (2, "", 1)
+            assert "--env" in said[0]
+    assert not imported(place)
+
+
+def test_the_page_of_a_study_whose_table_names_a_module_imports_nothing(place, capfd):
+    from study_tables import study_table
+
+    table = study_table(environments=(EVIL,), presets=("tight",), levels=("expert",))
+    (place / "study").mkdir()
+    table.to_csv(place / "study" / "table.csv", index=False)
+    assert run(capfd, "report", "study")[0] == 0
+    assert not imported(place)
+
+
 def test_a_module_that_the_user_names_is_imported(place):
     assert policy_source("run", EVIL).environment.id == EVIL
     assert imported(place)  # so it could have been found

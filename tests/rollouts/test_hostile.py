@@ -48,6 +48,22 @@ def names_that_repeat_the_last(path):
     parquet(path, rows(512, episode=names), **options)
 
 
+def lists_of_long_names(path):
+    name = pyarrow.DictionaryArray.from_arrays(np.zeros(ROWS, np.int32), ["x" * (1 << 20)])
+    names = pyarrow.ListArray.from_arrays(np.arange(ROWS + 1, dtype=np.int32), name)
+    parquet(path, rows(ROWS, obs_x=names), store_schema=False)
+
+
+def long_names_of_another_type(path):
+    from pyarrow.parquet import ParquetWriter
+
+    names = pyarrow.array(["x" * (1 << 20)] * 32, pyarrow.large_string())
+    table = pyarrow.table(rows(32, episode=names))
+    with ParquetWriter(path, table.schema) as writer:
+        for _ in range(16):
+            writer.write_table(table)
+
+
 def records(path):
     deep = pyarrow.array([{"a": {"b": [1.0]}}] * 4)
     parquet(path, rows(4, reward=deep))
@@ -120,6 +136,8 @@ HOSTILE = {
     one_number_for_ever: (".parquet", "made to fill the memory"),
     lists_of_one_number: (".parquet", "made to fill the memory"),
     long_names_of_episodes: (".parquet", "read"),  # each name is held once
+    lists_of_long_names: (".parquet", "found list<"),
+    long_names_of_another_type: (".parquet", "read"),
     names_that_repeat_the_last: (".parquet", "found DELTA_BYTE_ARRAY"),
     records: (".parquet", "found images|expected numbers"),
     packed_zeros: (".npz", "made to fill the memory"),

@@ -26,10 +26,13 @@ def read_yaml(text: str) -> Any:
     class Loader(yaml.SafeLoader):  # type: ignore[misc, name-defined]
         """PyYAML's, which imports nothing and calls nothing."""
 
+        def flatten_mapping(self, node: Any) -> None:
+            """Leave merge keys as they are: merges of merges would double without end."""
+
     Loader.add_multi_constructor("", _constructed)
     try:
         value = yaml.load(text, Loader)
-    except (yaml.YAMLError, RecursionError, TypeError, AttributeError) as error:
+    except (yaml.YAMLError, RecursionError, LookupError, TypeError, AttributeError) as error:
         raise ValueError(f"no whole YAML document ({type(error).__name__})") from None
     _count(value, 0, _DEEPEST)
     return value
@@ -54,7 +57,8 @@ def _count(value: Any, before: int, deeper: int) -> int:
     """How many values there are, `before` included."""
     if before > _MOST or not deeper:
         raise ValueError(f"a YAML document of more than {_MOST:,} values, or too deep")
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    several = isinstance(value, list | tuple | set)
+    inner = value.values() if isinstance(value, dict) else value if several else ()
     for each in inner:
         before = _count(each, before, deeper - 1)
     return before + 1

@@ -178,7 +178,6 @@ def parquet(path: Path, names: Sequence[str]) -> Any:
     Raises:
         InputError: a column is not there, or it states more values than the file could hold.
     """
-    from pyarrow import types
     from pyarrow.parquet import ParquetFile
 
     with _reading(path):
@@ -186,7 +185,11 @@ def parquet(path: Path, names: Sequence[str]) -> Any:
             schema, metadata = file.schema_arrow, file.metadata
             if missing := set(names) - set(schema.names):
                 raise InputError(f"expected a column {min(missing)}, found none in {str(path)!r}")
-            texts = [name for name in names if types.is_string(schema.field(name).type)]
+            kinds = {name: schema.field(name).type for name in names}
+            for name, kind in kinds.items():
+                if not _is_plain(kind):
+                    raise InputError(f"expected numbers in the column {name}, found {kind}")
+            texts = [name for name in names if _is_text(kinds[name])]
             stated = metadata.num_rows * len(names) * _NUMBER
             for group in map(metadata.row_group, range(metadata.num_row_groups)):
                 for chunk in map(group.column, range(group.num_columns)):
@@ -201,6 +204,23 @@ def parquet(path: Path, names: Sequence[str]) -> Any:
         # A few labels, each in many rows: as categories, no text is held twice.
         with ParquetFile(path, read_dictionary=texts) as file:
             return file.read(columns=list(dict.fromkeys(names)))
+
+
+def _is_text(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_string(kind) or types.is_large_string(kind))
+
+
+def _is_plain(kind: Any) -> bool:
+    """Whether an Arrow type is of numbers, lists of these, or texts that can be held once each."""
+    from pyarrow import types
+
+    if _is_text(kind) or (types.is_dictionary(kind) and _is_text(kind.value_type)):
+        return True
+    while hasattr(kind, "value_type"):
+        kind = kind.value_type
+    return bool(types.is_primitive(kind) or types.is_decimal(kind) or types.is_null(kind))
 
 
 def _of_parquet(path: Path) -> tuple[Sequence[str], Collection[str]]:
@@ -221,12 +241,6 @@ def _of_parquet(path: Path) -> tuple[Sequence[str], Collection[str]]:
 
 def getter(table: Any) -> Get:
     """What gives the values of a column of an Arrow table, by pandas; no column is an index."""
-    for each in table.schema:
-        kind = each.type
-        while hasattr(kind, "value_type"):
-            kind = kind.value_type
-        if hasattr(kind, "num_fields") and kind.num_fields:
-            raise InputError(f"expected numbers in the column {each.name}, found {each.type}")
     frame = table.to_pandas(ignore_metadata=True, date_as_object=False)
 
     def get(name: str) -> Any:

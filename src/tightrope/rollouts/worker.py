@@ -221,7 +221,7 @@ def main() -> None:
     os.dup2(2, 1)  # what an environment prints must not land on the command's standard output
     # Modules of the working directory count, but must not hide others: a user's random.py.
     sys.path.append(os.getcwd())
-    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):  # no parent
+    with contextlib.suppress(EOFError, OSError):  # no parent, or none before the end of the job
         job = pickle.loads(connection.recv_bytes())
         threading.Thread(target=_leave_with_parent, args=(connection,), daemon=True).start()
         gc.freeze()  # nothing imported so far is garbage; do not look at it again

@@ -158,7 +158,7 @@ def read_table(folder: Path) -> pd.DataFrame:
                 )
     except InputError:
         raise
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(
             f"expected the table of a study in {str(folder)!r}, found something else: "
             f"{one_line(error)}"

@@ -45,6 +45,14 @@ class PolicyInstance:
     file: str
     module: str = ""
 
+    def __post_init__(self) -> None:
+        for name in self.labels.values():
+            if not name.isprintable() or name.startswith(("=", "+", "-", "@")):
+                raise InputError(
+                    f"expected a name for tables, found {name[:80]!r}, which a spreadsheet or a "
+                    "terminal may take for a command: rename it"
+                )
+
     @property
     def labels(self) -> dict[str, str]:
         """What the table calls it."""
@@ -154,7 +162,7 @@ def _own(block: PolicyBlock, path: Path, skipped: list[str]) -> Iterator[PolicyI
             run = json.loads((path / "run.json").read_text())
             agent, seed = str(run["agent"]), str(int(run["seed"]))
             environment = str(run["environment"]["id"])
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             raise InputError(f"expected a training's run.json in {str(path)!r}") from None
         if lacking := [name for name in LEVEL_NAMES if not (path / name / "policy.json").is_file()]:
             skipped.append(f"{path.name} has no {' and no '.join(lacking)}")

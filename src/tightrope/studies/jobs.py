@@ -133,7 +133,7 @@ def read_job(folder: Path) -> dict[str, Any] | None:
     refuse_links(folder)
     try:
         content = json.loads((folder / JOB_FILE).read_text())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(
             f"expected a finished job in {str(folder)!r}, found something else ({one_line(error)}):"
             " move it away"

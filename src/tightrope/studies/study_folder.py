@@ -67,7 +67,7 @@ class StudyFolder:
         refuse_links(self.path)
         try:
             found = json.loads(path.read_text())
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise InputError(f"{str(path)!r} is damaged: {one_line(error)}") from None
         wanted = json.loads(_text(self._document(asked)))
         if found == wanted:
@@ -100,9 +100,11 @@ class StudyFolder:
         """Copy policies to where jobs are.
 
         Raises:
-            InputError: they cannot be written, or would be copied into themselves.
+            InputError: they cannot be written, have links in them, or would be copied into
+                themselves.
         """
         self.require_outside(source)
+        refuse_links(source.resolve(), deep=True)  # a copy would hold what they lead to
         run_job(job, self.jobs, partial(copied, source))
 
     def require_outside(self, source: Path) -> None:
@@ -143,7 +145,7 @@ class StudyFolder:
             return dict(json.loads(self.failures.read_text()))
         except FileNotFoundError:
             return {}
-        except (OSError, ValueError, TypeError) as error:
+        except (OSError, ValueError, TypeError, RecursionError) as error:
             raise InputError(f"{str(self.failures)!r} is damaged: {one_line(error)}") from None
 
 
