@@ -134,9 +134,7 @@ def _facts(table: pd.DataFrame) -> Iterator[tuple[str, str]]:
 
 def _effect(claim: ClaimResult) -> str:
     """The effect with its interval, as text of three digits."""
-    effect, low, high = (
-        number(float(f"{value:.3g}")) for value in (claim.effect, claim.low, claim.high)
-    )
+    effect, low, high = map(_three, (claim.effect, claim.low, claim.high))
     return effect if math.isnan(claim.low) else f"{effect} ({low} to {high})"
 
 
@@ -162,7 +160,7 @@ def _conditions(table: pd.DataFrame) -> Iterator[tuple[str, list[list[tuple[str,
     for (preset, unit), part in main_comparison(table).groupby(["preset", "unit"], sort=True):
         part = part.sort_values(["agent", "environment", "level", "scheme"], key=_places)
         rows = part[list(_COLUMNS)].itertuples(index=False, name=None)
-        yield f"Preset {preset}, unit {unit}", [[_cell(value) for value in row] for row in rows]
+        yield f"Preset {preset}, unit {unit}", [list(map(_cell, _COLUMNS, row)) for row in rows]
 
 
 def _places(names: "pd.Series[str]") -> "pd.Series[int]":
@@ -170,12 +168,18 @@ def _places(names: "pd.Series[str]") -> "pd.Series[int]":
     return names.map({name: place for place, name in enumerate(order)})
 
 
-def _cell(value: Any) -> tuple[str, Any]:
-    if isinstance(value, str):
-        return value, value
+def _cell(name: str, value: Any) -> tuple[str, Any]:
+    """A value as text of three digits, r of two decimals, and what it is sorted by."""
+    if not isinstance(value, float):
+        return str(value), value
     if math.isnan(value):
         return "", ""
-    return (number(value), float(value)) if isinstance(value, float) else (str(value), value)
+    text = f"{value:.2f}".replace("-", "\N{MINUS SIGN}") if name == "r" else _three(value)
+    return text, value
+
+
+def _three(value: float) -> str:
+    return number(float(f"{value:.3g}"))
 
 
 def _link(folder: Path, name: str) -> str:
