@@ -52,7 +52,7 @@ test-portable: $(READY)
 		tests/reports --deselect tests/agents/test_learning.py
 
 # What a user gets without our constraints; torch is as pinned. In an environment of its own, since
-# these versions change without us.
+# these versions change without us; what was found is in benchmarks/README.md.
 NEWEST := $(VENV)-newest
 test-newest:
 	$(PYTHON) -m venv $(NEWEST)

@@ -58,8 +58,8 @@ NUMBERS = {
         "results/mini/README.md": r"\| auto \| \| (0\.\d+) /",
     },
     "violations on correlated steps": {
-        "docs/pitfalls.md": r"at least (\d+ of \d+) repetitions",
-        "results/audit/README.md": r"(\d+ of \d+) repetitions, and in \d+ at the most",
+        "docs/pitfalls.md": r"failed in (\d+ to \d+ of \d+) repetitions",
+        "results/audit/README.md": r"on `correlated` (\d+ to \d+ of \d+) where",
     },
     "episodes for a share of 90 % at a tenth of 0.035": {
         "docs/theory.md": r"90 % are covered from n = (\d+) on",

@@ -13,6 +13,7 @@ PAGE = RESULTS / "README.md"
 BEGIN, END = "<!-- tables: docs/tools/audit.py -->", "<!-- end of tables -->"
 MARKS = {"held": "held", "violated": "**violated**", "too few runs": "–"}
 STOPPED = ("sequential", "compare")
+LITERALLY = ": all steps, unclipped"
 
 
 def tables() -> str:
@@ -35,6 +36,9 @@ def tables() -> str:
         if here.empty:
             continue
         here["name"] = [_name(statement) for statement in here["statement"]]
+        order = {name: place for place, name in enumerate(dict.fromkeys(here["name"]))}
+        last = here["name"].str.contains(LITERALLY, regex=False)
+        here = here.iloc[(last * len(order) + here["name"].map(order)).argsort(kind="stable")]
         here["cell"] = [_cell(row) for row in here.itertuples()]
         here["task"] = here["task"] + " (" + here["runs"].astype(str) + ")"
         head = ["name"] if len(schemes) == 1 else ["scheme", "name"]
@@ -46,19 +50,20 @@ def tables() -> str:
 
 def _name(statement: str) -> str:
     """The largest share that is stated depends on the number of episodes."""
+    statement, literal, _ = statement.partition(LITERALLY)
     kind, _, share = statement.partition(", ")
-    if not share or (kind == "tolerance" and share in ("80.0 %", "90.0 %", "95.0 %")):
-        return statement
-    rest = ": all steps, unclipped" if share.endswith("unclipped") else ""
-    return f"{kind}, largest share{rest}" if kind == "tolerance" else f"{kind}{rest}"
+    if kind == "tolerance" and share and share not in ("80.0 %", "90.0 %", "95.0 %"):
+        statement = "tolerance, largest share"
+    elif kind != "tolerance":
+        statement = kind
+    return f"{statement}{literal}"
 
 
 def _cell(row: Any) -> str:
     upper = f" to {row.violated + row.inconclusive}" if row.inconclusive else ""
     beside = {"made": "", "assumption violated": "*", "not made": "†"}[row.claim]
-    old = "°" if row.issued == "earlier" else ""
     tight = "" if pd.isna(row.tightness) else f"; {row.tightness:.2g}"
-    return f"{row.violated}{upper} of {row.nominal:.3g} {MARKS[row.verdict]}{beside}{old}{tight}"
+    return f"{row.violated}{upper} of {row.nominal:.3g} {MARKS[row.verdict]}{beside}{tight}"
 
 
 def _table(rows: pd.DataFrame, index: list[str], values: str) -> str:

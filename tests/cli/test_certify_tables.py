@@ -97,8 +97,12 @@ def test_a_lerobot_folder_is_certified_and_says_what_it_did_not_see(version, fol
 
 WRONG = {
     "no such column": ("robot.csv", f"{COLUMNS},obs=y*", "a column y* for obs in 'robot.csv'"),
-    "no such role": ("robot.csv", "colour=x0", "roles of --columns among return, success"),
-    "no role": ("robot.csv", "x0", "expected roles of --columns among"),
+    "no such role": (
+        "robot.csv",
+        "colour=x0",
+        "roles among return, success, seed, episode, task in --columns",
+    ),
+    "no role": ("robot.csv", "x0", "expected --columns as ROLE=NAME,..."),
     "columns for arrays": ("log.npz", "obs=x", "expected no --columns but for a table"),
     "columns for a policy": ("policy.py:act", "obs=x", "no --columns for a policy"),
     "a gap": ("gap.csv", COLUMNS, "--columns step= skips this check"),

@@ -4,6 +4,9 @@ from pathlib import Path
 
 import pytest
 from command import run
+from inline import Inline
+
+from tightrope.studies import runner
 
 STUDY = """
 name = "small"
@@ -81,6 +84,22 @@ def test_what_cannot_work_is_refused_in_one_line_and_leaves_no_results(
     assert len(err) == 1
     assert words in err[0]
     assert not Path("study-small/results").exists()
+
+
+def test_a_job_that_failed_is_one_line_and_exit_code_1(place, capsys, monkeypatch):
+    monkeypatch.setattr(runner, "LocalPool", lambda folder, workers: Inline(folder))
+    Path("mine").mkdir()
+    Path("mine/bad.safetensors").write_bytes(b"no policy")
+    Path("small.toml").write_text(
+        'name = "small"\n[[policies]]\nfolder = "mine"\nenvironment = "Pendulum-v1"\n'
+        'names = ["bad*", "gone"]\n[[certify]]\nschemes = ["auto"]\nrepetitions = 1\n'
+    )
+    code, out, _ = run(capsys, "study", "small.toml")
+    skipped, failed, blocked = out.splitlines()
+    assert code == 1
+    assert skipped == "skipped: not in mine: gone"
+    assert failed.startswith("failed: collect own Pendulum-v1 bad own, repetition 0: ")
+    assert blocked == "1 jobs could not run because of these"
 
 
 def test_a_folder_that_holds_a_foreign_job_is_refused(place, capsys):

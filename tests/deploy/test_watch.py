@@ -96,7 +96,7 @@ def test_the_command_shows_episodes_and_a_summary(pendulum, capsys, tmp_path):
     lines = out.splitlines()
     assert sum(": 200 steps, largest departure " in line for line in lines) == 2
     assert "of 2 episodes raised an alarm" in lines[-2]
-    assert lines[-1] == f"written: {tmp_path / 'm.safetensors'}"
+    assert lines[-1] == f"Written to {tmp_path / 'm.safetensors'}"
     assert Monitor(tmp_path / "m.safetensors").features == 3
 
 

@@ -392,6 +392,7 @@ def test_pipes_and_devices_are_neither_documents_nor_tables(tmp_path):
     """Reading one would never end."""
     from tightrope.certificates.folder import read_document
     from tightrope.certificates.verify import verify
+    from tightrope.deploy.check import is_table
     from tightrope.policies import find_record, find_run
     from tightrope.reports.index import entries
     from tightrope.rollouts.results_table import is_results, read_results
@@ -406,7 +407,9 @@ def test_pipes_and_devices_are_neither_documents_nor_tables(tmp_path):
         refused(lambda place=place: read_results(place / "results.csv"), "found nothing")
         refused(lambda place=place: load_study(place / "study.toml"), "found no file")
         assert not is_results(place / "results.csv")
+        make(place / "model.zip")
         assert find_run(place) is None
+        assert not is_table(place / "certificate.json")
         assert find_record(place) is None
         (entry,) = entries(place)
         assert "found no file" in entry.problem

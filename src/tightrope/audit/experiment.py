@@ -1,9 +1,10 @@
 """What an audit repeats, and how often."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from operator import index
-from typing import Any, Literal
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from tightrope.audit.generators import SYNTHETIC
 from tightrope.certificates.ledger import DELTA, DELTA_PRIME
@@ -11,6 +12,7 @@ from tightrope.certificates.options import MC_PASSES, Auto, Options, Unit
 from tightrope.certificates.settings import settle
 from tightrope.errors import InputError
 from tightrope.posteriors import PRESETS, Preset
+from tightrope.records import checked
 from tightrope.seeds import resolve_seed
 from tightrope.studies.config import options_of
 
@@ -18,13 +20,12 @@ __all__ = ["PAIR", "TRUTH_EPISODES", "Audit"]
 
 PAIR = ":"  # between the names of two synthetic tasks that are compared
 TRUTH_EPISODES = {"task": 20_000, "policy": 2_000}
-# A regression looks at the folds left out from a tenth of its updates on.
-_FEWEST = {"repetitions": 1, "truth_episodes": 100, "updates": 10, "width": 1, "candidates": 1}
+_Count = Annotated[int, Field(ge=1)]
 _NOT_UNTIL = ("episodes", "return_floor", "discounted_floor")
 _OWN = ("schemes", "repetitions", "truth_episodes", "updates", "width", "via", "seed")
 
 
-@dataclass(frozen=True)
+@checked
 class Audit:
     """Certificates of fresh episodes, again and again; each is compared with the truth.
 
@@ -34,7 +35,7 @@ class Audit:
 
     schemes: tuple[str, ...] = ("auto",)
     """As for certify; every one on the same episodes."""
-    repetitions: int = 300
+    repetitions: _Count = 300
     """Of the whole procedure: fresh episodes, fit, certificate. More can be added later."""
     unit: Unit | Auto = "auto"
     """As for certify: what fits aim at. Mean risks are stated, and judged, in both units."""
@@ -56,15 +57,16 @@ class Audit:
     """Failure probability of the Monte Carlo draws."""
     mc_passes: int = MC_PASSES
     """Monte Carlo passes over the data."""
-    updates: int | Auto = "auto"
-    """At most so many updates in each fit: no guarantee depends on how good a fit is. auto: those
-    of the preset."""
-    width: int | Auto = "auto"
+    updates: Annotated[int, Field(ge=10)] | Auto = "auto"
+    """At most so many updates in each fit, from 10 on, since a regression looks at the folds left
+    out after a tenth of them: no guarantee depends on how good a fit is. auto: those of the
+    preset."""
+    width: _Count | Auto = "auto"
     """Of the hidden layers; auto: that of the preset."""
-    truth_episodes: int | Auto = "auto"
+    truth_episodes: Annotated[int, Field(ge=100)] | Auto = "auto"
     """New episodes that tell the truth, the same for all repetitions; auto: 20,000 of a
     synthetic task, 2,000 of a policy."""
-    candidates: int = 1
+    candidates: _Count = 1
     """Certificates, or comparisons, of each repetition; the best of them is judged, after
     looking."""
     via: Literal["certify", "callback"] = "certify"
@@ -74,8 +76,7 @@ class Audit:
     """Root of all randomness."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "schemes", tuple(self.schemes))
-        object.__setattr__(self, "seed", resolve_seed(self.seed))
+        resolve_seed(self.seed)
         if not self.schemes or len(set(self.schemes)) < len(self.schemes):
             raise InputError(f"expected different `schemes`, found {list(self.schemes)}")
         if self.until != "off" and self.schemes != ("auto",):
@@ -84,16 +85,6 @@ class Audit:
             )
         if self.via == "callback" and (self.schemes != ("auto",) or self.until != "off"):
             raise InputError("expected `schemes` auto and no `until` with `via` callback")
-        for name, least in _FEWEST.items():
-            value = getattr(self, name)
-            if value == "auto":
-                continue
-            try:
-                value = index(value)
-            except TypeError:
-                raise InputError(f"`{name}` must be a whole number, found {value!r}") from None
-            if value < least:
-                raise InputError(f"`{name}` must be at least {least}, found {value}")
         for options in self.requests({}):
             settle(options, SYNTHETIC)
 

@@ -125,15 +125,21 @@ def summary(comparison: Comparison) -> str:
 
 def _answer(interval: Interval) -> list[str]:
     q = interval.question
-    sides = [
-        f"{name} {value:.6g}" + ("" if ends is None else f" ({_ends(*ends)})")
-        for name, value, ends in (("A", q.first, interval.first), ("B", q.second, interval.second))
-    ]
+    sides = [f"{name} {side}" for name, side in zip("AB", _sides(interval), strict=True)]
     return [
         f"{q.title[0].upper()}{q.title[1:]}: {verdict_text(interval)}",
         f"{_INDENT}{q.measure}:",
         f"{_INDENT * 2}{q.effect:.4g} in the sample, {bounds_text(interval)}; {_reach(interval)}",
         f"{_INDENT}{q.figure}: {', '.join(sides)} (n = {q.n:,})",
+    ]
+
+
+def _sides(interval: Interval) -> list[str]:
+    """The figures of A and B, with their intervals where there are any."""
+    q = interval.question
+    return [
+        f"{value:.6g}" + ("" if ends is None else f" ({_ends(*ends)})")
+        for value, ends in ((q.first, interval.first), (q.second, interval.second))
     ]
 
 
@@ -143,8 +149,7 @@ def _table(c: Comparison) -> list[str]:
     for each in c.intervals:
         q = each.question
         least = "-" if each.detectable is None else rounded(each.detectable, "up")
-        figures = [f"{value:.4g}" for value in (q.first, q.second, q.effect)]
-        figures += [_ends(each.low, each.high), least]
+        figures = [*_sides(each), f"{q.effect:.4g}", _ends(each.low, each.high), least]
         rows.append((q.name, *figures, verdict_text(each)))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [

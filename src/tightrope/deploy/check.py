@@ -176,7 +176,8 @@ def check(
 
 def is_table(source: Any, columns: Any = None) -> bool:
     """Whether a source is a table of results or counts, rather than a certificate."""
-    if isinstance(source, str | Path) and Path(source).suffix == ".json":
+    named = isinstance(source, str | Path) and Path(source).suffix == ".json"
+    if named and Path(source).is_file():  # a pipe would be read for ever
         with (
             contextlib.suppress(OSError, UnicodeDecodeError),
             open(source, encoding="utf-8") as file,

@@ -91,6 +91,8 @@ def find_run(source: str | Path) -> ZooRun | None:
 
 def _published(policy: Path) -> ZooRun | None:
     """The run of the only zip in a folder, if it is SB3's."""
+    if not policy.is_file():  # a link may lead to a device or a pipe, which never ends
+        return None
     try:
         with zipfile.ZipFile(policy) as archive:
             if not {"data", "policy.pth"} <= set(archive.namelist()):
