@@ -12,7 +12,13 @@ from tightrope.certificates.evidence import every
 from tightrope.certificates.options import Auto
 from tightrope.errors import InputError
 from tightrope.rollouts import Episodes, is_recording, load_episodes
-from tightrope.rollouts.results_table import Reading, ResultsTable, is_results, read_results
+from tightrope.rollouts.results_table import (
+    Reading,
+    ResultsTable,
+    is_results,
+    read_results,
+    table_of,
+)
 from tightrope.seeds import Stream, child_seed
 
 if TYPE_CHECKING:
@@ -235,6 +241,11 @@ def _sample(source: Any, loaded: Any, label: str, gamma: float) -> Sample:
         raise InputError(
             f"expected a whole collection as {label}, found a partial one ({partial}): it favours "
             "short episodes, so collect again"
+        )
+    if table_of(episodes) is not None:  # whether its rows have an order, tasks or candidates
+        raise InputError(
+            f"expected the table itself as {label}, found a certificate or recording of one, "
+            f"{name}: compare the files, or the counts, that it was made from"
         )
     sample = Sample.of(name, episodes, gamma)
     if loaded is episodes:
