@@ -10,7 +10,6 @@ from recordings import short
 from tightrope.bounds import betting_upper, default_bets, target_bets
 from tightrope.certificates import Options, load_certificate, settle, write
 from tightrope.certificates.certify import certify
-from tightrope.certificates.options import target_of
 from tightrope.certificates.sequential import issue_until, search_summary
 from tightrope.certificates.text import details, sentence
 from tightrope.certificates.verify import verify
@@ -164,13 +163,6 @@ def test_a_target_below_the_floor_is_refused_with_the_floor():
 def test_a_target_below_the_error_of_the_predictor_is_doubted():
     with pytest.warns(UserWarning, match="will hardly be reached: on fitting episodes"):
         search("rms<=1.8", max_episodes=200, unit="step")
-
-
-@pytest.mark.parametrize(
-    ("words", "limit"), [("rms<=20", 20.0), (" rms < 1.5 ", 1.5), ("rms<=2e1", 20.0)]
-)
-def test_targets_are_read(words, limit):
-    assert target_of(words) == limit
 
 
 def test_what_does_not_go_with_a_search_is_refused():
