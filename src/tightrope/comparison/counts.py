@@ -108,7 +108,7 @@ def _words(a: Answer) -> str:
     if a.detectable is None:
         parts.append("too few episodes to detect any difference")
     else:
-        parts.append(f"as many episodes detect {100 * a.detectable:.1f} points or more")
+        parts.append(f"as many episodes detect {rounded(100 * a.detectable)} points or more")
     if a.verdict == UNDECIDED:
         more = f"not even {_MOST} times as many" if a.more is None else f"about {a.more:,} more"
         parts.append(f"{more} would at these rates")

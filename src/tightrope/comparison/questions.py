@@ -269,7 +269,7 @@ def _outcomes(first: Sample, second: Sample, options: CompareOptions) -> list[Qu
     """Which fails less often, or whatever is known of how episodes end (D.3)."""
     below, means = options.fail_below, options.termination
     if below != "off" and first.undiscounted is not None and second.undiscounted is not None:
-        event = f"its undiscounted return is below {below:g}"
+        event = f"its undiscounted return is below {below:.12g}"
         return [_failures(first.undiscounted < below, second.undiscounted < below, event)]
     if first.success is not None and second.success is not None:
         return [_failures(~first.success, ~second.success, "it is not recorded as a success")]
