@@ -255,8 +255,9 @@ def processes(**wanted):
 def running(environ, *more):
     """A collection of many episodes in a session of its own, ended at the latest here."""
     names = {"--env": "custom_environments:Hangs-v0", "--episodes": "40", "--workers": "2"}
+    names |= dict(zip(more[::2], more[1::2], strict=True))
     process = subprocess.Popen(
-        words("collect", "custom_environments:still", *arguments(**names), *more),
+        words("collect", "custom_environments:still", *arguments(**names)),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

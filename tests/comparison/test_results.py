@@ -10,7 +10,7 @@ from tightrope.bounds import difference_lower, rate_sequence, rate_test
 from tightrope.certificates.certify import certify
 from tightrope.comparison.compare import compare
 from tightrope.errors import InputError
-from tightrope.rollouts.results_table import ResultsTable
+from tightrope.rollouts.results_table import ResultsTable, read_results
 
 WHOLE = 0.025 + 0.01
 
@@ -176,6 +176,24 @@ def test_candidates_divide_the_failure_probability_of_counts_and_a_table_is_coun
     assert compare("74/80", "91/120", candidates=20).fixed.verdict == "not decided"
     counted = compare(table(drawn(1, 0.5)), "91/120")
     assert counted.counts == ((int(drawn(1, 0.5).sum()), 120), (91, 120))
+
+
+def test_counts_and_tables_under_another_name_are_never_given_pairs(tmp_path):
+    """80 of 80 against 118 of 120: in pairs, the two failures would be left out as the last."""
+    found = compare(read_results("80/80"), read_results("118/120"))
+    assert found.counts == ((80, 80), (118, 120))
+    folders = [certify(each, seed=0).save(tmp_path / each[:2]) for each in ("80/80", "118/120")]
+    with pytest.raises(InputError, match="the table itself as A, found a certificate or recording"):
+        compare(tmp_path / "80", tmp_path / "11")
+    with pytest.raises(InputError, match="the table itself as A"):
+        compare(*(each.rollouts for each in folders))
+
+
+def test_forecasts_of_counts_say_no_more_than_is_known():
+    perfect = compare("1000/1000", "900/900").fixed  # no room above: the other could be worse
+    missing = next(x for x in range(900) if rate_test(1000, 1000, 900 - x, 900) <= WHOLE)
+    assert perfect.detectable == pytest.approx(missing / 900)
+    assert "; not even 64 times as many would at these rates" in str(compare("50/100", "50/100"))
 
 
 @pytest.mark.parametrize(

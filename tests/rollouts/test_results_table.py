@@ -147,6 +147,10 @@ def test_an_evaluation_is_the_last_one_or_a_choice_that_costs(written):
     assert best.candidates == 3
     assert "is the best of 3" in best.notes[0]
     assert "luck" in best.notes[0]
+    shares = {**np.load(path), "successes": np.full(results.shape, 0.5)}
+    np.savez(written[0] / "shares.npz", **shares)
+    with pytest.raises(InputError, match="successes of 0 or 1"):
+        read_results(written[0] / "shares.npz")
     for wrong in (0, 4):
         with pytest.raises(InputError, match="`evaluation` from 1 to 3, last or best"):
             read_results(path, evaluation=wrong)

@@ -137,7 +137,7 @@ def outcome_sentence(record: "Record") -> str:
         s for s in record.statements
         if s.target == "undiscounted-return" and s.share is not None
     ]  # fmt: skip
-    events = {s.target: s for s in record.statements if s.kind == "failure" and not s.vacuous}
+    events = {s.target: s for s in record.statements if s.kind == "failure"}
     parts = []
     tasks = record.subject.get("table", {}).get("tasks", ())
     if len(tasks) > 1:

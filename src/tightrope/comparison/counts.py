@@ -10,7 +10,13 @@ from tightrope.comparison.compare_options import CompareOptions
 from tightrope.comparison.questions import UNDECIDED
 from tightrope.comparison.result import ends_text
 from tightrope.errors import InputError, as_lines
-from tightrope.rollouts.results_table import Reading, counts_of, is_results, read_results
+from tightrope.rollouts.results_table import (
+    Reading,
+    ResultsTable,
+    counts_of,
+    is_results,
+    read_results,
+)
 
 __all__ = ["Answer", "CountComparison", "are_counts", "compare_counts"]
 
@@ -31,7 +37,8 @@ class Answer:
         second: the same of B.
         p_value: of equal rates; None where there is none.
         detectable: the smallest difference in favour of the better one that as many episodes would
-            decide, the rate of the other one being as it is; None if there is none.
+            decide, the rate of the other one being as it is, or its own where there is no room for
+            a larger one; None if there is none.
         more: further episodes in all that would decide at these rates; None if too many.
         verdict: which is better, or that it is not decided.
     """
@@ -103,7 +110,8 @@ def _words(a: Answer) -> str:
     else:
         parts.append(f"as many episodes detect {100 * a.detectable:.1f} points or more")
     if a.verdict == UNDECIDED:
-        parts.append("no number would decide" if a.more is None else f"about {a.more:,} more would")
+        more = f"not even {_MOST} times as many" if a.more is None else f"about {a.more:,} more"
+        parts.append(f"{more} would at these rates")
     return "; ".join(parts)
 
 
@@ -113,7 +121,13 @@ def _points(low: float, high: float) -> str:
 
 def are_counts(first: Any, second: Any) -> bool:
     """Whether one of two results is counts."""
-    return any(isinstance(each, str) and counts_of(each) is not None for each in (first, second))
+
+    def is_counts(each: Any) -> bool:
+        if isinstance(each, ResultsTable):
+            return not each.ordered
+        return isinstance(each, str) and counts_of(each) is not None
+
+    return is_counts(first) or is_counts(second)
 
 
 def compare_counts(
@@ -190,6 +204,11 @@ def _answer(
         -(-worse[0] * better[1] // worse[1]),
         better[1],
     )
+    detectable = None if least is None else least / better[1] - worse[0] / worse[1]
+    if least is None:  # the better one may have no room above
+        fewer = _smallest(lambda x: decides(better, (worse[0] - x, worse[1])), 0, worse[0])
+        if fewer is not None:
+            detectable = better[0] / better[1] - (worse[0] - fewer) / worse[1]
     total = one[1] + other[1]
 
     def grown(count: int) -> bool:
@@ -201,7 +220,7 @@ def _answer(
     return Answer(
         low=low,
         high=high,
-        detectable=None if least is None else least / better[1] - worse[0] / worse[1],
+        detectable=detectable,
         more=None if needed is None else needed - total,
         verdict=leader if decides(one, other) else UNDECIDED,
         **figures,

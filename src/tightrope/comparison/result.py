@@ -190,7 +190,7 @@ def ends_text(low: float, high: float) -> str:
 
 def _reach(interval: Interval) -> str:
     if interval.detectable is None:
-        return "too few pairs to detect any difference"
+        return "too few pairs differ to detect any difference"
     return f"as many pairs detect {rounded(interval.detectable, 'up')} or more"
 
 

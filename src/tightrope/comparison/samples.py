@@ -224,6 +224,12 @@ def _sample(
             f"expected a whole collection as {label}, found a partial one ({partial}): it favours "
             "short episodes, so collect again"
         )
+    table = table_of(episodes)
+    if table is not None and not table["ordered"]:
+        raise InputError(
+            f"expected the table itself as {label}, found a certificate or recording of counts, "
+            f"{name}: compare the counts that it was made from"
+        )
     sample = Sample.of(name, episodes, gamma)
     if certificate is None or certificate.fitted is None:
         return sample

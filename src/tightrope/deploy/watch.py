@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.certificates.statements.base import rarely
+from tightrope.certificates.text import percent
 from tightrope.deploy.monitor import Monitor
 from tightrope.deploy.wrapper import MonitorWrapper
 from tightrope.environments import EnvInfo, EnvKwargs, recorded_environment
@@ -136,7 +137,7 @@ def summary(monitor: Monitor, episodes: tuple[MonitoredEpisode, ...]) -> str:
     most = rarely(1.0 - monitor.calibration.false_alarms)
     return (
         f"{found}. If nothing has changed since the certificate, at most {most:g} % of all "
-        "episodes do."
+        f"episodes do (confidence {percent(monitor.calibration.confidence)})."
     )
 
 
