@@ -1,6 +1,7 @@
 """Tables of results and counts compared: pairs, tasks, units, candidates, two lines of counts."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ def table(successes=None, returns=None, *, seeds=None, tasks=None, unit="return"
         success=successes,
         keys=np.full(count, -1) if seeds is None else np.asarray(seeds),
         tasks=tasks or (("", count),),
-        unit=unit,
+        columns={} if returns is None else {"return": unit},
         candidates=candidates,
     )
 
@@ -40,7 +41,7 @@ def test_a_table_of_successes_is_one_question_with_all_of_the_failure_probabilit
     differences = first.astype(float) - second
     assert interval.low == pytest.approx(float(difference_lower(differences, delta=WHOLE / 2)))
     assert (interval.verdict, interval.confidence) == ("A better", pytest.approx(1 - WHOLE))
-    assert interval.first[0] < (~first).mean() < interval.first[1] < interval.second[0]
+    assert interval.sides[0][0] < (~first).mean() < interval.sides[0][1] < interval.sides[1][0]
 
 
 def test_rows_are_paired_by_seed_whatever_their_order():
@@ -209,3 +210,33 @@ def test_forecasts_of_counts_say_no_more_than_is_known():
 def test_what_counts_cannot_be_compared_with_is_one_line(second, options, words):
     with pytest.raises(InputError, match=words):
         compare("74/80", second, **options)
+
+
+def test_certificates_of_tables_are_compared_as_the_tables_are(tmp_path):
+    """Task by task, without what no table tells; candidates of the table count."""
+    tasks = (("task a", 60), ("task b", 60))
+    tables = [table(drawn(seed, 0.6), tasks=tasks, candidates=3) for seed in (1, 2)]
+    for name, each in zip("ab", tables, strict=True):
+        certify(each, seed=0).save(tmp_path / name)
+    found, expected = compare(tmp_path / "a", tmp_path / "b"), compare(*tables)
+    assert found.to_json() == {**expected.to_json(), "names": ("a", "b")}
+    assert found.candidates == 9
+    assert [each.question.name for each in found.intervals] == [
+        "failure, task a",
+        "failure, task b",
+    ]
+
+
+def test_a_record_of_a_table_that_does_not_fit_its_episodes_is_refused():
+    first = table(drawn(1, 0.6)).episodes()
+    record = first.subject["table"]
+    for changes in (
+        {"tasks": [["", 121]]},
+        {"tasks": [["a", 121], ["b", -1]]},
+        {"tasks": 3},
+        {"columns": ["return"]},
+        {"candidates": 0},
+    ):
+        other = replace(first, subject={"table": {**record, **changes}})
+        with pytest.raises(InputError, match="the record of a table as tightrope writes it"):
+            compare(first, other)

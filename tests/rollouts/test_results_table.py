@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tightrope.errors import InputError
-from tightrope.rollouts.results_table import counts_of, is_results, read_results
+from tightrope.rollouts.results_table import counts_of, is_results, read_results, unit_of
 
 PLAIN = "seed,Return,success,torque,note\n3,1.5,true,8,a\n1,2.5,False,9,b\n2,-4,1,7.5,c\n"
 
@@ -44,7 +44,7 @@ def test_a_text_table_is_read_by_the_usual_names(tmp_path, name, change):
     assert table.properties["torque"].tolist() == [8.0, 9.0, 7.5]
     assert list(table.properties) == ["torque"]  # a text is none
     assert table.tasks == (("", 3),)
-    assert table.unit == "return"
+    assert unit_of(table.columns) == "return"
 
 
 @pytest.mark.parametrize("name", ["results.jsonl", "results.json"])
@@ -72,7 +72,7 @@ def test_columns_are_named_and_left_out(tmp_path):
     assert named.returns.tolist() == [8.0, 9.0, 7.5]
     assert named.success is None
     assert named.keys.tolist() == [-1, -1, -1]
-    assert named.unit == "torque"
+    assert unit_of(named.columns) == "torque"
     same = read(tmp_path, PLAIN, columns={"return": "torque", "success": None, "seed": ()})
     assert same.columns == named.columns
 

@@ -1,14 +1,14 @@
 """Two counts such as 74/80 and 91/120: no pairs and no order, so two answers; section D."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from tightrope.bounds import rate_difference_lower, rate_sequence, rate_test
-from tightrope.certificates.ledger import comparison_ledger
 from tightrope.certificates.text import percent, rounded
 from tightrope.comparison.compare_options import CompareOptions
 from tightrope.comparison.questions import UNDECIDED
+from tightrope.comparison.result import ends_text
 from tightrope.errors import InputError, as_lines
 from tightrope.rollouts.results_table import (
     Reading,
@@ -26,7 +26,7 @@ _ORDERED = ("gamma", "return_range", "fail_below", "termination", "order")
 Counts = tuple[int, int]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Answer:
     """Which succeeds more often, in one of two situations.
 
@@ -45,9 +45,9 @@ class Answer:
 
     low: float
     high: float
-    first: tuple[float, float] | None
-    second: tuple[float, float] | None
-    p_value: float | None
+    first: tuple[float, float] | None = None
+    second: tuple[float, float] | None = None
+    p_value: float | None = None
     detectable: float | None
     more: int | None
     verdict: str
@@ -116,7 +116,7 @@ def _words(a: Answer) -> str:
 
 
 def _points(low: float, high: float) -> str:
-    return f"{rounded(100 * low, 'down')} to {rounded(100 * high, 'up')}"
+    return ends_text(100 * low, 100 * high)
 
 
 def are_counts(first: Any, second: Any) -> bool:
@@ -153,12 +153,7 @@ def compare_counts(
         names.append(table.name)
         counts.append((int(table.success.sum()), len(table)))
         candidates *= table.candidates
-    ledger = comparison_ledger(
-        ["difference"],
-        delta=options.delta,
-        delta_prime=options.delta_prime,
-        candidates=candidates,
-    )
+    ledger = replace(options, candidates=candidates).ledger(["difference"])
     side = ledger.failure("difference: lower")
     one, other = counts
     return CountComparison(
@@ -202,8 +197,8 @@ def _answer(
     high: float,
     **figures: Any,
 ) -> Answer:
-    better, worse = (one, other) if one[0] * other[1] >= other[0] * one[1] else (other, one)
-    leader = "A better" if better is one else "B better"
+    gap = one[0] * other[1] - other[0] * one[1]
+    better, worse = (one, other) if gap >= 0 else (other, one)
     least = _smallest(
         lambda count: decides((count, better[1]), worse),
         -(-worse[0] * better[1] // worse[1]),
@@ -220,18 +215,15 @@ def _answer(
         a, b = ((round(x * count / total), round(n * count / total)) for x, n in (one, other))
         return decides(a, b)
 
-    verdict = leader if decides(one, other) else UNDECIDED
-    apart = one[0] * other[1] != other[0] * one[1]
-    needed = _smallest(grown, total, _MOST * total) if apart else None
+    needed = _smallest(grown, total, _MOST * total) if gap else None
+    leader = "A better" if gap >= 0 else "B better"
     return Answer(
         low=low,
         high=high,
-        first=figures.get("first"),
-        second=figures.get("second"),
-        p_value=figures.get("p_value"),
         detectable=detectable,
         more=None if needed is None else needed - total,
-        verdict=verdict,
+        verdict=leader if decides(one, other) else UNDECIDED,
+        **figures,
     )
 
 

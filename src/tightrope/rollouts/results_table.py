@@ -23,6 +23,7 @@ __all__ = [
     "is_results",
     "read_results",
     "table_of",
+    "unit_of",
 ]
 
 _STEPS = ("obs", "observation")  # a table with such columns has a row for each step
@@ -48,6 +49,7 @@ _USUAL: dict[str, tuple[str, ...]] = {
         *("policy", "model", "checkpoint", "run", "training_seed", "train_seed"),
     ),
 }
+_RECORD = {"columns": Mapping, "returns": bool, "ordered": bool, "candidates": int, "notes": list}
 _TRUE = ("true", "1", "1.0", "yes", "y", "t", "success")
 _FALSE = ("false", "0", "0.0", "no", "n", "f", "failure")
 
@@ -80,7 +82,6 @@ class ResultsTable:
         tasks: name and number of episodes of each task, seed or checkpoint; one if nothing varies.
         properties: (episodes,) every other column of numbers, by name.
         columns: which column is what.
-        unit: of the returns, as they are named.
         ordered: whether rows are in the order of the episodes; counts have none.
         candidates: evaluations that this one was chosen from after looking.
         notes: what else the numbers rest on, in sentences.
@@ -93,7 +94,6 @@ class ResultsTable:
     tasks: tuple[tuple[str, int], ...]
     properties: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     columns: Mapping[str, str] = field(default_factory=dict)
-    unit: str = "return"
     ordered: bool = True
     candidates: int = 1
     notes: tuple[str, ...] = ()
@@ -134,9 +134,33 @@ class ResultsTable:
 
 
 def table_of(recorded: Episodes) -> Mapping[str, Any] | None:
-    """What is recorded of the table that episodes come from; None where they were rolled out."""
+    """What is recorded of the table that episodes come from; None where they were rolled out.
+
+    Raises:
+        InputError: it is not what :meth:`ResultsTable.episodes` writes for them.
+    """
     found = recorded.subject.get("table")
-    return found if isinstance(found, Mapping) else None
+    if not isinstance(found, Mapping):
+        return None
+    try:
+        counts = [count for _, count in found["tasks"]]
+        fits = min(counts) >= 1 and sum(counts) == len(recorded)
+        fits = fits and all(isinstance(found[name], kind) for name, kind in _RECORD.items())
+    except (KeyError, TypeError, ValueError):
+        fits = False
+    if not fits or found["candidates"] < 1:
+        raise InputError(
+            "expected the record of a table as tightrope writes it, found another: read the table "
+            "itself again"
+        )
+    return found
+
+
+def unit_of(columns: Mapping[str, str]) -> str:
+    """The unit of the returns of a table, by the name of their column."""
+    name = columns.get("return", "return")
+    usual = (unit for unit, names in _RETURNS.items() if name.strip().lower() in names)
+    return next(usual, name)
 
 
 def counts_of(source: Any) -> tuple[int, int] | None:
@@ -263,7 +287,6 @@ class _Reader:
                 if name not in used and np.isfinite(values).all()
             },
             columns={role: ", ".join(each) for role, each in chosen.items() if each},
-            unit=_unit(chosen["return"]),
             candidates=self.recorded.candidates,
             notes=(self.recorded.note,) if self.recorded.note else (),
         )
@@ -320,13 +343,6 @@ class _Reader:
                     "what tells them apart, such as `columns` task=COLUMN, or leave it out with "
                     f"{role}="
                 )
-
-
-def _unit(column: tuple[str, ...]) -> str:
-    for unit, names in _RETURNS.items():
-        if column and column[0].strip().lower() in names:
-            return unit
-    return column[0] if column else "return"
 
 
 def _numbers(cells: Sequence[Any]) -> NDArray[np.float64]:
