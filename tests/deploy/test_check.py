@@ -242,6 +242,14 @@ def test_a_statement_on_steps_adds_its_failure_to_what_holds_jointly(folder, cer
     )
 
 
+def test_a_drift_is_said_beside_the_answer(certificate):
+    drifting = dataclasses.replace(certificate.checks, drift=0.005)
+    for checks, said in ((certificate.checks, False), (drifting, True)):
+        report = check(dataclasses.replace(certificate, checks=checks), Conditions(min_return=-1e9))
+        assert report.passed
+        assert ("returns change over the episodes (p = 0.005)" in str(report)) is said
+
+
 def test_certificate_json_alone_is_enough_and_a_change_is_noticed(folder, tmp_path):
     alone = tmp_path / "certificate.json"
     alone.write_text((folder / "certificate.json").read_text())

@@ -288,6 +288,8 @@ def _judge(record: "Record", rule: _Rule, required: float, index: int) -> Condit
     reason = f"{sentence(s)} Statement {index}, assumes {s.assumes}"
     if s.unit == "step" and record.checks.dependent:
         reason += f", which these are not (p = {record.checks.dependence:.3g})"
+    if record.checks.drifting:
+        reason += f"; returns change over the episodes (p = {record.checks.drift:.3g})"
     reason += f"; does not count: {objection}" if objection else ""
     return Condition(rule.name, required, value, passed and not objection, index, reason)
 
