@@ -366,6 +366,8 @@ def load_tensors(path: Path, format: str) -> tuple[dict[str, NDArray[Any]], dict
             found = header.get("format")
             names = archive.keys() if found == format else ()
             arrays = {name: archive.get_tensor(name) for name in names}
+            if any(array.dtype.kind not in "biuf" for array in arrays.values()):
+                raise TypeError("expected numbers of NumPy's own types")
     except OSError as error:
         raise InputError(f"cannot read {str(path)!r}: {one_line(error)}") from None
     except Exception as error:  # a damaged file can fail in any of these steps

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any, TypeVar, dataclass_transform
 
 import numpy as np
@@ -10,7 +11,7 @@ from pydantic.dataclasses import dataclass as _validated
 
 from tightrope.errors import InputError
 
-__all__ = ["STRICT", "checked", "one_problem", "plain"]
+__all__ = ["STRICT", "checked", "named", "one_problem", "plain"]
 
 T = TypeVar("T")
 
@@ -33,6 +34,19 @@ def checked(cls: type[T]) -> type[T]:
 
     made.__init__ = __init__
     return made  # type: ignore[no-any-return]
+
+
+def named(cls: type[T], values: Mapping[str, Any]) -> T:
+    """A record of options by name, as JSON or TOML have them.
+
+    Raises:
+        InputError: a name is not an option, or a value is outside its set.
+    """
+    known = [entry.name for entry in fields(cls)]  # type: ignore[arg-type]
+    for name in values:
+        if name not in known:
+            raise InputError(f"expected options among {', '.join(known)}, found {name!r}")
+    return cls(**values)
 
 
 def one_problem(error: ValidationError, argument: str | None = None) -> str:

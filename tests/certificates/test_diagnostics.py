@@ -57,12 +57,12 @@ def test_the_p_value_of_dependence_is_near_that_of_all_permutations():
 def test_constant_losses_single_episodes_and_equal_returns_say_nothing():
     assert dependence(np.full(6, 0.3), np.array([0, 0, 1, 1, 2, 2]), 0) == 1.0
     assert dependence(np.array([0.1, 0.7, 0.2]), np.zeros(3, int), 0) == 1.0
-    assert drift(np.zeros(20), 0) == 1.0
+    assert drift([np.zeros(20)], 0) == 1.0
 
 
 def test_episodes_in_any_order_are_called_drifting_at_most_at_the_level():
     rng = np.random.default_rng(2)
-    fired = sum(drift(rng.standard_cauchy(25), run) <= LEVEL for run in range(200))
+    fired = sum(drift([rng.standard_cauchy(25)], run) <= LEVEL for run in range(200))
     assert fired <= most(200)
 
 
@@ -78,7 +78,7 @@ def test_episodes_in_any_order_are_called_drifting_at_most_at_the_level():
 )
 def test_a_change_over_the_recording_is_noticed(change):
     rng = np.random.default_rng(3)
-    assert drift(change(np.linspace(0, 1, 100), rng.normal(size=100)), 0) == LEVEL
+    assert drift([change(np.linspace(0, 1, 100), rng.normal(size=100))], 0) == LEVEL
 
 
 # --- in a certificate ---------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from command import tightrope
 from scipy.stats import beta
 
 from tightrope.certificates.certify import certify
+from tightrope.certificates.diagnostics import LEVEL
 from tightrope.certificates.properties import Property
 from tightrope.certificates.verify import verify
 from tightrope.errors import InputError
@@ -143,6 +144,13 @@ def test_rows_that_drift_are_marked_and_counts_have_no_order_to_drift():
     made = certify(ResultsTable(**{**vars(drifting), "returns": rising}), seed=0)
     assert made.statuses[0].key == "drift"
     assert certify(table(), seed=0).statuses[0].key == "holds"
+    tasks = (("a", 40), ("b", 40), ("c", len(rising) - 80))
+    late = np.arange(40) >= 20  # of the second task alone: seen among six columns of three tasks
+    success = table().success.copy()
+    success[40:80] = late
+    several = table(success=False)
+    mixed = certify(ResultsTable(**{**vars(several), "success": success, "tasks": tasks}), seed=0)
+    assert mixed.checks.drift == LEVEL
     counts = certify("74/80", seed=0)
     assert counts.checks.drift is None
     assert counts.statuses[0].key == "holds"

@@ -1,14 +1,16 @@
 """Tables of results and counts compared: pairs, tasks, units, candidates, two lines of counts."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from tightrope.bounds import difference_lower, rate_sequence, rate_test
+from tightrope.certificates.certify import certify
 from tightrope.comparison.compare import compare
 from tightrope.errors import InputError
-from tightrope.rollouts.results_table import ResultsTable
+from tightrope.rollouts.results_table import ResultsTable, read_results
 
 WHOLE = 0.025 + 0.01
 
@@ -21,7 +23,7 @@ def table(successes=None, returns=None, *, seeds=None, tasks=None, unit="return"
         success=successes,
         keys=np.full(count, -1) if seeds is None else np.asarray(seeds),
         tasks=tasks or (("", count),),
-        unit=unit,
+        columns={} if returns is None else {"return": unit},
         candidates=candidates,
     )
 
@@ -39,7 +41,7 @@ def test_a_table_of_successes_is_one_question_with_all_of_the_failure_probabilit
     differences = first.astype(float) - second
     assert interval.low == pytest.approx(float(difference_lower(differences, delta=WHOLE / 2)))
     assert (interval.verdict, interval.confidence) == ("A better", pytest.approx(1 - WHOLE))
-    assert interval.first[0] < (~first).mean() < interval.first[1] < interval.second[0]
+    assert interval.sides[0][0] < (~first).mean() < interval.sides[0][1] < interval.sides[1][0]
 
 
 def test_rows_are_paired_by_seed_whatever_their_order():
@@ -176,6 +178,24 @@ def test_candidates_divide_the_failure_probability_of_counts_and_a_table_is_coun
     assert counted.counts == ((int(drawn(1, 0.5).sum()), 120), (91, 120))
 
 
+def test_counts_and_tables_under_another_name_are_never_given_pairs(tmp_path):
+    """80 of 80 against 118 of 120: in pairs, the two failures would be left out as the last."""
+    found = compare(read_results("80/80"), read_results("118/120"))
+    assert found.counts == ((80, 80), (118, 120))
+    folders = [certify(each, seed=0).save(tmp_path / each[:2]) for each in ("80/80", "118/120")]
+    with pytest.raises(InputError, match="the table itself as A, found a certificate or recording"):
+        compare(tmp_path / "80", tmp_path / "11")
+    with pytest.raises(InputError, match="the table itself as A"):
+        compare(*(each.rollouts for each in folders))
+
+
+def test_forecasts_of_counts_say_no_more_than_is_known():
+    perfect = compare("1000/1000", "900/900").fixed  # no room above: the other could be worse
+    missing = next(x for x in range(900) if rate_test(1000, 1000, 900 - x, 900) <= WHOLE)
+    assert perfect.detectable == pytest.approx(missing / 900)
+    assert "; not even 64 times as many would at these rates" in str(compare("50/100", "50/100"))
+
+
 @pytest.mark.parametrize(
     ("second", "options", "words"),
     [
@@ -190,3 +210,33 @@ def test_candidates_divide_the_failure_probability_of_counts_and_a_table_is_coun
 def test_what_counts_cannot_be_compared_with_is_one_line(second, options, words):
     with pytest.raises(InputError, match=words):
         compare("74/80", second, **options)
+
+
+def test_certificates_of_tables_are_compared_as_the_tables_are(tmp_path):
+    """Task by task, without what no table tells; candidates of the table count."""
+    tasks = (("task a", 60), ("task b", 60))
+    tables = [table(drawn(seed, 0.6), tasks=tasks, candidates=3) for seed in (1, 2)]
+    for name, each in zip("ab", tables, strict=True):
+        certify(each, seed=0).save(tmp_path / name)
+    found, expected = compare(tmp_path / "a", tmp_path / "b"), compare(*tables)
+    assert found.to_json() == {**expected.to_json(), "names": ("a", "b")}
+    assert found.candidates == 9
+    assert [each.question.name for each in found.intervals] == [
+        "failure, task a",
+        "failure, task b",
+    ]
+
+
+def test_a_record_of_a_table_that_does_not_fit_its_episodes_is_refused():
+    first = table(drawn(1, 0.6)).episodes()
+    record = first.subject["table"]
+    for changes in (
+        {"tasks": [["", 121]]},
+        {"tasks": [["a", 121], ["b", -1]]},
+        {"tasks": 3},
+        {"columns": ["return"]},
+        {"candidates": 0},
+    ):
+        other = replace(first, subject={"table": {**record, **changes}})
+        with pytest.raises(InputError, match="the record of a table as tightrope writes it"):
+            compare(first, other)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tightrope.errors import InputError
-from tightrope.rollouts.results_table import counts_of, is_results, read_results
+from tightrope.rollouts.results_table import counts_of, is_results, read_results, unit_of
 
 PLAIN = "seed,Return,success,torque,note\n3,1.5,true,8,a\n1,2.5,False,9,b\n2,-4,1,7.5,c\n"
 
@@ -44,7 +44,7 @@ def test_a_text_table_is_read_by_the_usual_names(tmp_path, name, change):
     assert table.properties["torque"].tolist() == [8.0, 9.0, 7.5]
     assert list(table.properties) == ["torque"]  # a text is none
     assert table.tasks == (("", 3),)
-    assert table.unit == "return"
+    assert unit_of(table.columns) == "return"
 
 
 @pytest.mark.parametrize("name", ["results.jsonl", "results.json"])
@@ -72,7 +72,7 @@ def test_columns_are_named_and_left_out(tmp_path):
     assert named.returns.tolist() == [8.0, 9.0, 7.5]
     assert named.success is None
     assert named.keys.tolist() == [-1, -1, -1]
-    assert named.unit == "torque"
+    assert unit_of(named.columns) == "torque"
     same = read(tmp_path, PLAIN, columns={"return": "torque", "success": None, "seed": ()})
     assert same.columns == named.columns
 
@@ -88,6 +88,15 @@ def test_tasks_seeds_and_checkpoints_that_vary_are_parts_in_order(tmp_path):
     own = read(tmp_path, text.replace("0,1\na", "7,1\na").replace("1,0\n", "9,0\n"),
                columns="seed=,task=task")  # fmt: skip
     assert own.tasks == (("task b", 3), ("task a", 2))
+
+
+@pytest.mark.parametrize("missing", ["", "-1", "1.5", "total"])
+def test_seeds_that_only_some_rows_have_are_refused(tmp_path, missing):
+    """In recorded order, one row's seed could then be in the pair of another."""
+    text = f"seed,episode,return\n3,a,1\n{missing},b,2\n5,c,3\n"
+    with pytest.raises(InputError, match=f"in every row .* found '{missing}' in row 2: or leave"):
+        read(tmp_path, text)
+    assert read(tmp_path, text, columns="seed=").keys.tolist() == [-1, -1, -1]
 
 
 def test_a_file_of_steps_is_none_of_results(tmp_path):
@@ -147,6 +156,10 @@ def test_an_evaluation_is_the_last_one_or_a_choice_that_costs(written):
     assert best.candidates == 3
     assert "is the best of 3" in best.notes[0]
     assert "luck" in best.notes[0]
+    shares = {**np.load(path), "successes": np.full(results.shape, 0.5)}
+    np.savez(written[0] / "shares.npz", **shares)
+    with pytest.raises(InputError, match="successes of 0 or 1"):
+        read_results(written[0] / "shares.npz")
     for wrong in (0, 4):
         with pytest.raises(InputError, match="`evaluation` from 1 to 3, last or best"):
             read_results(path, evaluation=wrong)

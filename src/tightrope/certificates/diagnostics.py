@@ -4,6 +4,7 @@ Both permutation tests are exact: if the assumption holds, each rejects with pro
 most. A test that does not reject proves nothing.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
@@ -130,7 +131,7 @@ def compare_errors(fitted: "FittedPredictor", split: Split, seen: Evidence) -> C
             dependence=dependence(
                 train[last:], rows.episode[last:], child_seed(seed, Stream.CHECKS, 0)
             ),
-            drift=drift(split.validation.returns(1.0), child_seed(seed, Stream.CHECKS, 1)),
+            drift=drift([split.validation.returns(1.0)], child_seed(seed, Stream.CHECKS, 1)),
         ),
     )
 
@@ -176,29 +177,39 @@ def dependence(losses: Values, episode: NDArray[np.int64], seed: int) -> float:
     return _p_value(found, np.array(shuffled))
 
 
-def drift(returns: Values, seed: int) -> float:
+def drift(tasks: Sequence[Values], seed: int) -> float:
     """P-value of episodes that are alike: how often another order would show as large a change.
 
     The statistic is the largest difference, for any episodes in a row, between the sum of their
     ranks and what it would be on average. It is taken of the returns and of their distances from
-    the median, and the larger counts: a change of level, or of spread, for good or for a while.
+    the median, and the larger counts: a change of level, or of spread, for good or for a while. Of
+    several numbers, or tasks, the one counts whose change is the most unusual among all orders.
 
     Args:
-        returns: (episodes,) undiscounted, in recorded order.
+        tasks: (episodes,) of each, or (numbers, episodes), in recorded order.
         seed: of the permutations.
     """
-    ranks = np.stack([rankdata(returns), rankdata(np.abs(returns - np.median(returns)))])
-    ranks = ranks - ranks.mean(axis=1, keepdims=True)  # (2, episodes)
-
-    def largest(order: NDArray[np.int64]) -> float:
-        sums = np.cumsum(ranks[:, order], axis=1)  # the last one is 0, as the one before the first
-        return float((sums.max(axis=1) - sums.min(axis=1)).max())
-
     rng = np.random.default_rng(seed)
-    count = len(returns)
-    found = largest(np.arange(count))
-    shuffled = [largest(rng.permutation(count)) for _ in range(_PERMUTATIONS)]
-    return _p_value(found, np.array(shuffled))
+    found = np.concatenate([_changes(np.atleast_2d(each), rng) for each in tasks], axis=1)
+    mean, spread = found.mean(axis=0), found.std(axis=0)
+    unusual = (found - mean) / np.where(spread > _TIE * (1.0 + mean), spread, np.inf)
+    first, others = unusual[0].max(), unusual[1:].max(axis=1)
+    return (1 + int(np.sum(others >= first - _TIE))) / (1 + len(others))
+
+
+def _changes(numbers: Values, rng: np.random.Generator) -> Values:
+    """(orders, numbers) the largest change of each, in the order found and then in others."""
+    distances = np.abs(numbers - np.median(numbers, axis=1, keepdims=True))
+    ranks = rankdata(np.stack([numbers, distances]), axis=-1)
+    ranks = ranks - ranks.mean(axis=-1, keepdims=True)  # (2, numbers, episodes)
+
+    def largest(order: NDArray[np.int64]) -> Values:
+        sums = np.cumsum(ranks[..., order], axis=-1)  # the last is 0, as the one before the first
+        return np.asarray((sums.max(axis=-1) - sums.min(axis=-1)).max(axis=0))
+
+    count = numbers.shape[1]
+    others = (rng.permutation(count) for _ in range(_PERMUTATIONS))
+    return np.stack([largest(order) for order in (np.arange(count), *others)])
 
 
 def _drawn_losses(fitted: "FittedPredictor", of: Pairs, split: Split, stream: Stream) -> Values:

@@ -210,7 +210,7 @@ def comparison_ledger(
     Statements are named ``QUESTION: lower`` and ``QUESTION: upper``. Nothing is drawn, so delta' is
     spent on the data, too.
 
-    >>> comparison_ledger(["return"]).failure("return: lower")
+    >>> round(comparison_ledger(["return"]).failure("return: lower"), 6)
     0.0175
     """
     share = Fraction(1, 2 * len(questions))

@@ -39,7 +39,7 @@ STATUSES = (
     Status(
         "vacuous",
         "Vacuous",
-        "The bound is the largest error possible, so it says nothing.",
+        "The bound is the worst value possible, so it says nothing.",
         "bad",
     ),
     Status(

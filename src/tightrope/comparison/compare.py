@@ -1,18 +1,17 @@
 """Compare two policies in one environment, or two recordings: which is better, how surely."""
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from tightrope.certificates.ledger import comparison_ledger
 from tightrope.comparison.compare_options import CompareOptions
 from tightrope.comparison.counts import CountComparison, are_counts, compare_counts
 from tightrope.comparison.questions import Question, intersect, questions
 from tightrope.comparison.result import Comparison
 from tightrope.comparison.samples import (
-    Pairing,
     Sample,
     are_recorded,
     load_samples,
@@ -76,17 +75,16 @@ def _compare_recordings(
 ) -> Comparison:
     one, other, gamma = load_samples(first, second, options.gamma, reading)
     seed = resolve_seed(options.seed) if options.order == "random" else None
-    parts, others = one.by_task(), other.by_task()
-    pairings = {name: pair(parts[name].seeds, others[name].seeds, seed) for name in parts}
-    if seed is None:
-        for name, pairing in pairings.items():
-            require_unsorted(parts[name], others[name], pairing)
     options = replace(options, candidates=options.candidates * one.candidates * other.candidates)
-    paired = {
-        name: (parts[name].rows(each.first), others[name].rows(each.second))
-        for name, each in pairings.items()
-    }
-    return _judge(paired, pairings, options, gamma, seed=seed, recorded=True)
+    parts, others = one.by_task(), other.by_task()
+    pairings = {task: pair(parts[task].seeds, others[task].seeds, seed) for task in parts}
+    paired = {}
+    for task, pairing in pairings.items():
+        if seed is None:
+            require_unsorted(parts[task], others[task], pairing)
+        paired[task] = parts[task].rows(pairing.first), others[task].rows(pairing.second)
+    notes = [pairing.note for pairing in pairings.values()]
+    return _judge(paired, notes, options, gamma, seed=seed, recorded=True)
 
 
 def _compare_policies(
@@ -102,24 +100,20 @@ def _compare_policies(
         )
     gamma = 1.0 if options.gamma == "auto" else options.gamma
     seed = resolve_seed(options.seed)
-
-    def sample(index: int, count: int, root: int) -> Sample:
-        source, arguments = policies[index], rollouts[index].arguments
-        episodes = collect(
-            source.policy, source.environment, count, root, progress=progress, **arguments
-        )
-        return Sample.of(str(episodes.subject["policy"]["name"]), episodes, gamma)
-
     comparison: Comparison | None = None
     samples: list[Sample] = []
     for root, count in _batches(seed, options):
-        batch = [sample(index, count, root) for index in (0, 1)]
+        batch = []
+        for source, rollout in zip(policies, rollouts, strict=True):
+            given = source.policy, source.environment, count, root
+            episodes = collect(*given, progress=progress, **rollout.arguments)
+            batch.append(Sample.of(str(episodes.subject["policy"]["name"]), episodes, gamma))
         samples = [a.joined(b) for a, b in zip(samples, batch, strict=True)] if samples else batch
         one, other = samples
         pairing = pair(one.seeds, other.seeds)
         paired = {"": (one.rows(pairing.first), other.rows(pairing.second))}
         comparison = _judge(
-            paired, {"": pairing}, options, gamma, seed=seed, recorded=False, before=comparison
+            paired, [pairing.note], options, gamma, seed=seed, recorded=False, before=comparison
         )
         if comparison.decided:
             break
@@ -129,7 +123,7 @@ def _compare_policies(
 
 def _judge(
     paired: Mapping[str, tuple[Sample, Sample]],
-    pairings: Mapping[str, Pairing],
+    notes: list[str],
     options: CompareOptions,
     gamma: float,
     *,
@@ -142,27 +136,20 @@ def _judge(
     for task, (one, other) in paired.items():
         if options.return_range != "off":
             _require_inside(options.return_range, one, other)
-        found = questions(one, other, options, gamma)
-        asked += [
-            replace(q, name=f"{q.name}, {task}" if task else q.name, task=task) for q in found
-        ]
+        for q in questions(one, other, options, gamma):
+            asked.append(replace(q, name=f"{q.name}, {task}", task=task) if task else q)
     names = [question.name for question in asked]
     if not asked:
         raise InputError(
             "expected a column of returns, or of successes, that both tables have, found none"
         )
+    earlier = [None] * len(asked) if before is None else before.intervals
     if before is not None and names != [each.question.name for each in before.intervals]:
         raise InputError(
             "expected `success` in every episode or in none, found it in those of the first "
             "batches only: give `fail_below`"
         )
-    ledger = comparison_ledger(
-        names,
-        delta=options.delta,
-        delta_prime=options.delta_prime,
-        candidates=options.candidates,
-    )
-    earlier = [None] * len(asked) if before is None else before.intervals
+    ledger = options.ledger(names)
     sides = [[pairs[side] for pairs in paired.values()] for side in (0, 1)]
     return Comparison(
         names=(one.name, other.name),
@@ -172,7 +159,7 @@ def _judge(
             for question, interval in zip(asked, earlier, strict=True)
         ),
         episodes=sum(map(len, sides[0])),
-        pairing="; ".join(dict.fromkeys(each.note for each in pairings.values())),
+        pairing="; ".join(dict.fromkeys(notes)),
         gamma=gamma,
         seed=seed,
         anytime=options.order == "recorded",
@@ -185,24 +172,21 @@ def _judge(
 
 
 def _returns(samples: list[Sample]) -> tuple[float, ...]:
-    return tuple(x for s in samples if s.returns is not None for x in s.returns.tolist())
+    return tuple(x for each in samples for x in each.columns.get("returns", np.zeros(0)).tolist())
 
 
 def _batches(seed: int, options: CompareOptions) -> Iterator[tuple[int, int]]:
     """The root seed of each batch, and its episodes; no two batches share an episode's seed."""
     used: set[int] = set()
-    done = number = 0
-    while done < options.max_episodes:
-        count = min(options.batch, options.max_episodes - done)
-        while True:
-            root = int(np.random.SeedSequence((seed, number)).generate_state(1)[0] >> 1)
-            number += 1
-            seeds = set(episode_seeds(root, count))
-            if not seeds & used:
-                break
-        used |= seeds
-        done += count
-        yield root, count
+    for number in itertools.count():
+        count = min(options.batch, options.max_episodes - len(used))
+        if not count:
+            return
+        root = int(np.random.SeedSequence((seed, number)).generate_state(1)[0] >> 1)
+        seeds = set(episode_seeds(root, count))
+        if not seeds & used:
+            used |= seeds
+            yield root, count
 
 
 def _policies(
@@ -228,9 +212,10 @@ def _refuse_rollout(env: Any, rollouts: tuple[Rollout, Rollout]) -> None:
 
 def _require_inside(limits: tuple[float, float], first: Sample, second: Sample) -> None:
     for name, sample in (("A", first), ("B", second)):
-        if sample.returns is None:
+        if "returns" not in sample.columns:
             raise InputError(f"expected no `return_range`, found a table without returns as {name}")
-        low, high = sample.returns.min(), sample.returns.max()
+        returns = sample.columns["returns"]
+        low, high = returns.min(), returns.max()
         if not limits[0] <= low <= high <= limits[1]:
             raise InputError(
                 f"expected no return outside the range [{limits[0]:g}, {limits[1]:g}], found "
@@ -249,7 +234,7 @@ def _assumptions(
             "The recorded episodes are independent and identically distributed, each recording of "
             "one policy; this was not checked."
         )
-        if first.terminated is None or second.terminated is None:
+        if not all("terminated" in each.columns for each in (first, second)):
             yield (
                 "The rows of a table were not selected by which episode finished first in a "
                 "vectorised environment; this was not checked."
@@ -262,8 +247,9 @@ def _assumptions(
         yield f"Seeds: {goals}."
     if options.return_range != "off":
         low, high = options.return_range
-        yield f"No return of either policy lies outside [{low:g}, {high:g}], as the user states."
-    elif first.returns is not None and second.returns is not None:
+        outside = f"outside [{low:.12g}, {high:.12g}]"
+        yield f"No return of either policy lies {outside}, as the user states."
+    elif all("returns" in each.columns for each in (first, second)):
         yield (
             "Nothing is assumed of returns. Returning more in a pair of episodes is not returning "
             "more on average: a rare large return counts once."

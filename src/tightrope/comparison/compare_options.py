@@ -1,15 +1,14 @@
 """How two policies are compared: the fields are the options of the command, and their help."""
 
-from collections.abc import Mapping
-from dataclasses import fields
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from tightrope.certificates.ledger import DELTA, DELTA_PRIME, comparison_ledger
+from tightrope.certificates.ledger import DELTA, DELTA_PRIME, Ledger, comparison_ledger
 from tightrope.certificates.options import Auto, Off, Termination
 from tightrope.errors import InputError
-from tightrope.records import checked, plain
+from tightrope.records import checked, named
 from tightrope.seeds import Seed, resolve_seed
 
 __all__ = ["CompareOptions"]
@@ -65,7 +64,7 @@ class CompareOptions:
         if self.seed != "fresh":
             resolve_seed(self.seed)
         try:
-            comparison_ledger(["return"], delta=self.delta, delta_prime=self.delta_prime)
+            self.ledger(["return"])
         except ValueError as error:
             raise InputError(str(error)) from None
 
@@ -76,8 +75,13 @@ class CompareOptions:
         Raises:
             InputError: a name is not an option, or a value is outside its set.
         """
-        known = [entry.name for entry in fields(cls)]
-        for name in values:
-            if name not in known:
-                raise InputError(f"expected options among {', '.join(known)}, found {name!r}")
-        return cls(**plain(values))
+        return named(cls, values)
+
+    def ledger(self, questions: Sequence[str]) -> Ledger:
+        """What each side of each question may fail with."""
+        return comparison_ledger(
+            questions,
+            delta=self.delta,
+            delta_prime=self.delta_prime,
+            candidates=self.candidates,
+        )

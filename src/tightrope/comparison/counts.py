@@ -1,16 +1,22 @@
 """Two counts such as 74/80 and 91/120: no pairs and no order, so two answers; section D."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from tightrope.bounds import rate_difference_lower, rate_sequence, rate_test
-from tightrope.certificates.ledger import comparison_ledger
 from tightrope.certificates.text import percent, rounded
 from tightrope.comparison.compare_options import CompareOptions
 from tightrope.comparison.questions import UNDECIDED
+from tightrope.comparison.result import ends_text
 from tightrope.errors import InputError, as_lines
-from tightrope.rollouts.results_table import Reading, counts_of, is_results, read_results
+from tightrope.rollouts.results_table import (
+    Reading,
+    ResultsTable,
+    counts_of,
+    is_results,
+    read_results,
+)
 
 __all__ = ["Answer", "CountComparison", "are_counts", "compare_counts"]
 
@@ -20,7 +26,7 @@ _ORDERED = ("gamma", "return_range", "fail_below", "termination", "order")
 Counts = tuple[int, int]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Answer:
     """Which succeeds more often, in one of two situations.
 
@@ -31,16 +37,17 @@ class Answer:
         second: the same of B.
         p_value: of equal rates; None where there is none.
         detectable: the smallest difference in favour of the better one that as many episodes would
-            decide, the rate of the other one being as it is; None if there is none.
+            decide, the rate of the other one being as it is, or its own where there is no room for
+            a larger one; None if there is none.
         more: further episodes in all that would decide at these rates; None if too many.
         verdict: which is better, or that it is not decided.
     """
 
     low: float
     high: float
-    first: tuple[float, float] | None
-    second: tuple[float, float] | None
-    p_value: float | None
+    first: tuple[float, float] | None = None
+    second: tuple[float, float] | None = None
+    p_value: float | None = None
     detectable: float | None
     more: int | None
     verdict: str
@@ -101,19 +108,26 @@ def _words(a: Answer) -> str:
     if a.detectable is None:
         parts.append("too few episodes to detect any difference")
     else:
-        parts.append(f"as many episodes detect {100 * a.detectable:.1f} points or more")
+        parts.append(f"as many episodes detect {rounded(100 * a.detectable)} points or more")
     if a.verdict == UNDECIDED:
-        parts.append("no number would decide" if a.more is None else f"about {a.more:,} more would")
+        more = f"not even {_MOST} times as many" if a.more is None else f"about {a.more:,} more"
+        parts.append(f"{more} would at these rates")
     return "; ".join(parts)
 
 
 def _points(low: float, high: float) -> str:
-    return f"{rounded(100 * low, 'down')} to {rounded(100 * high, 'up')}"
+    return ends_text(100 * low, 100 * high)
 
 
 def are_counts(first: Any, second: Any) -> bool:
     """Whether one of two results is counts."""
-    return any(isinstance(each, str) and counts_of(each) is not None for each in (first, second))
+
+    def is_counts(each: Any) -> bool:
+        if isinstance(each, ResultsTable):
+            return not each.ordered
+        return isinstance(each, str) and counts_of(each) is not None
+
+    return is_counts(first) or is_counts(second)
 
 
 def compare_counts(
@@ -139,12 +153,7 @@ def compare_counts(
         names.append(table.name)
         counts.append((int(table.success.sum()), len(table)))
         candidates *= table.candidates
-    ledger = comparison_ledger(
-        ["difference"],
-        delta=options.delta,
-        delta_prime=options.delta_prime,
-        candidates=candidates,
-    )
+    ledger = replace(options, candidates=candidates).ledger(["difference"])
     side = ledger.failure("difference: lower")
     one, other = counts
     return CountComparison(
@@ -188,31 +197,33 @@ def _answer(
     high: float,
     **figures: Any,
 ) -> Answer:
-    better, worse = (one, other) if one[0] * other[1] >= other[0] * one[1] else (other, one)
-    leader = "A better" if better is one else "B better"
+    gap = one[0] * other[1] - other[0] * one[1]
+    better, worse = (one, other) if gap >= 0 else (other, one)
     least = _smallest(
         lambda count: decides((count, better[1]), worse),
         -(-worse[0] * better[1] // worse[1]),
         better[1],
     )
+    detectable = None if least is None else least / better[1] - worse[0] / worse[1]
+    if least is None:  # the better one may have no room above
+        fewer = _smallest(lambda x: decides(better, (worse[0] - x, worse[1])), 0, worse[0])
+        if fewer is not None:
+            detectable = better[0] / better[1] - (worse[0] - fewer) / worse[1]
     total = one[1] + other[1]
 
     def grown(count: int) -> bool:
         a, b = ((round(x * count / total), round(n * count / total)) for x, n in (one, other))
         return decides(a, b)
 
-    verdict = leader if decides(one, other) else UNDECIDED
-    apart = one[0] * other[1] != other[0] * one[1]
-    needed = _smallest(grown, total, _MOST * total) if apart else None
+    needed = _smallest(grown, total, _MOST * total) if gap else None
+    leader = "A better" if gap >= 0 else "B better"
     return Answer(
         low=low,
         high=high,
-        first=figures.get("first"),
-        second=figures.get("second"),
-        p_value=figures.get("p_value"),
-        detectable=None if least is None else least / better[1] - worse[0] / worse[1],
+        detectable=detectable,
         more=None if needed is None else needed - total,
-        verdict=verdict,
+        verdict=leader if decides(one, other) else UNDECIDED,
+        **figures,
     )
 
 

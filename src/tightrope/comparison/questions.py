@@ -4,6 +4,7 @@ Each question is put as the mean of differences in [-1, 1], one per pair of epis
 pairs; a positive mean is in favour of A. Row i of one sample is paired with row i of the other.
 """
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import log
@@ -23,6 +24,7 @@ __all__ = ["CONTRADICTION", "UNDECIDED", "Interval", "Question", "intersect", "q
 UNDECIDED = "not decided"
 CONTRADICTION = "contradiction"
 Range = tuple[float, float] | None
+Columns = Mapping[str, tuple[Any, Any]]  # numbers of A and of B, a row for each pair
 _PROBABILITY = (0.0, 1.0)
 _MOST = 10_000_000  # pairs that a forecast goes up to
 
@@ -109,18 +111,16 @@ class Interval:
         return self.verdict not in (UNDECIDED, CONTRADICTION)
 
     @cached_property
-    def first(self) -> Range:
-        """An interval of the figure of A, with this confidence; None where it has no limits."""
-        return self._side(0)
-
-    @cached_property
-    def second(self) -> Range:
-        """The same of B."""
-        return self._side(1)
-
-    def _side(self, side: int) -> Range:
-        limits, values = self.question.limits, self.question.values[side]
-        return None if limits is None else _bounded(_centred(values, limits), limits, self.failures)
+    def sides(self) -> tuple[Range, Range]:
+        """Intervals of the figures of A and of B, with this confidence; None without limits."""
+        limits = self.question.limits
+        if limits is None:
+            return None, None
+        one, other = (
+            _bounded(_centred(values, limits), limits, self.failures)
+            for values in self.question.values
+        )
+        return one, other
 
     @cached_property
     def detectable(self) -> float | None:
@@ -162,7 +162,7 @@ class Interval:
         texts = {"question": q.name, "title": q.title, "measure": q.measure, "figure": q.figure}
         sample = {"effect": q.effect, "first": q.first, "second": q.second, "n": q.n}
         limits = {"low": self.low, "high": self.high, "confidence": self.confidence}
-        sides = {"first_interval": self.first, "second_interval": self.second}
+        sides = {"first_interval": self.sides[0], "second_interval": self.sides[1]}
         ahead = {"detectable": self.detectable, "more": self.more}
         return {**texts, **sample, **limits, **sides, **ahead, "verdict": self.verdict}
 
@@ -171,18 +171,18 @@ def questions(
     first: Sample, second: Sample, options: CompareOptions, gamma: float
 ) -> list[Question]:
     """What is asked of paired samples; which questions there are depends on no number in them."""
+    columns = {
+        name: (values, second.columns[name])
+        for name, values in first.columns.items()
+        if name in second.columns
+    }
     limits = None if options.return_range == "off" else options.return_range
-    asked: list[Question] = []
-    if first.returns is not None and second.returns is not None:
-        kind = first.unit if gamma == 1 else f"discounted {first.unit}"
-        totals = first.returns, second.returns
-        asked.append(_pair_returns(totals, kind, limits))
-        asked += [] if limits is None else [_mean_returns(totals, kind, limits)]
-    asked += _outcomes(first, second, options)
-    if first.errors is not None and second.errors is not None:
-        asked.append(_errors((first.errors, second.errors), first.error_steps))
-    elif first.terminated is not None and second.terminated is not None:  # not of tables
-        asked.append(_spreads(totals, kind, limits))
+    kind = first.unit if gamma == 1 else f"discounted {first.unit}"
+    asked = [*_returns(columns, kind, limits), *_outcome(columns, options)]
+    if "errors" in columns:
+        asked.append(_errors(*columns["errors"], first.error_steps))
+    elif "terminated" in columns:  # not of tables
+        asked.append(_spreads(columns["returns"], kind, limits))
     return asked
 
 
@@ -210,13 +210,14 @@ def _bounded(
     middle, half = (high + low) / 2.0, (high - low) / 2.0
     if not len(values):
         return low, high
-    return (
-        middle + half * float(difference_lower(values, delta=failures[0])),
-        middle + half * float(difference_upper(values, delta=failures[1])),
-    )
+    lower = middle + half * float(difference_lower(values, delta=failures[0]))
+    upper = middle + half * float(difference_upper(values, delta=failures[1]))
+    away = 4 * np.finfo(np.float64).eps * (abs(middle) + half)  # the rounding of these units
+    return max(low, lower - away), min(high, upper + away)
 
 
 def _centred(values: Floats, limits: tuple[float, float]) -> Floats:
+    """In [-1, 1]; values were checked against the limits, so only rounding is clipped."""
     return np.clip((2.0 * values - sum(limits)) / (limits[1] - limits[0]), -1.0, 1.0)
 
 
@@ -232,73 +233,70 @@ def _capital(gains: Floats, n: int) -> float:
     return float(logsumexp(n * gains, b=fixed_bets()[1]))
 
 
-def _pair_returns(totals: tuple[Floats, Floats], kind: str, limits: Range) -> Question:
-    """Which returns more in a pair of episodes: signs of differences (D.3)."""
-    return Question(
+def _returns(columns: Columns, kind: str, limits: Range) -> Iterator[Question]:
+    """Which returns more: in a pair of episodes, and between limits also on average (D.3)."""
+    if "returns" not in columns:
+        return
+    totals = columns["returns"]
+    gap = totals[0] - totals[1]
+    more = "returns more" if kind.endswith("return") else f"has the larger {kind}"
+    sample: dict[str, Any] = {"figure": f"mean {kind}", "values": totals, "limits": limits}
+    yield Question(
         name="return",
-        title=f"which {_has_more(kind)} in a pair of episodes",
+        title=f"which {more} in a pair of episodes",
         measure=f"P(the {kind} of A is larger) - P(that of B is), in a pair of episodes",
-        figure=f"mean {kind}",
-        values=totals,
-        differences=np.sign(totals[0] - totals[1]),
-        limits=limits,
+        differences=np.sign(gap),
+        **sample,
     )
+    if limits is not None:
+        width = limits[1] - limits[0]
+        yield Question(
+            name="mean return",
+            title=f"which {more} on average",
+            measure=f"expected {kind} of A - that of B",
+            differences=_centred(gap, (-width, width)),
+            width=width,
+            **sample,
+        )
 
 
-def _mean_returns(
-    totals: tuple[Floats, Floats], kind: str, limits: tuple[float, float]
-) -> Question:
-    """Which returns more on average, between limits of all returns (D.3)."""
-    return Question(
-        name="mean return",
-        title=f"which {_has_more(kind)} on average",
-        measure=f"expected {kind} of A - that of B",
-        figure=f"mean {kind}",
-        values=totals,
-        differences=_scaled(totals[0] - totals[1], limits),
-        limits=limits,
-        width=limits[1] - limits[0],
-    )
-
-
-def _has_more(kind: str) -> str:
-    return "returns more" if kind.endswith("return") else f"has the larger {kind}"
-
-
-def _outcomes(first: Sample, second: Sample, options: CompareOptions) -> list[Question]:
+def _outcome(columns: Columns, options: CompareOptions) -> Iterator[Question]:
     """Which fails less often, or whatever is known of how episodes end (D.3)."""
     below, means = options.fail_below, options.termination
-    if below != "off" and first.undiscounted is not None and second.undiscounted is not None:
-        event = f"its undiscounted return is below {below:g}"
-        return [_failures(first.undiscounted < below, second.undiscounted < below, event)]
-    if first.success is not None and second.success is not None:
-        return [_failures(~first.success, ~second.success, "it is not recorded as a success")]
-    if first.terminated is None or second.terminated is None:
-        return []
-    if means == "failure":
-        return [_failures(first.terminated, second.terminated, "it terminates early")]
-    ended = first.terminated.astype(float), second.terminated.astype(float)
-    if means == "success":
-        measure = "P(A reaches its goal) - P(B does), where an episode does if it terminates"
-        texts = ("success", "which reaches its goal more often", measure)
-        return [Question(*texts, "share that reach the goal", ended, ended[0] - ended[1],
-                         _PROBABILITY)]  # fmt: skip
-    texts = ("termination", "early termination", "P(B terminates early) - P(A does)")
-    less = "terminates early less often"
-    return [Question(*texts, "share that terminate early", ended, ended[1] - ended[0],
-                     _PROBABILITY, favours=less)]  # fmt: skip
-
-
-def _failures(first: Any, second: Any, event: str) -> Question:
-    failed = first.astype(float), second.astype(float)
-    return Question(
-        name="failure",
-        title="which fails less often",
-        measure=f"P(B fails) - P(A fails), where an episode fails if {event}",
-        figure="share that fail",
-        values=failed,
-        differences=failed[1] - failed[0],
-        limits=_PROBABILITY,
+    title, favours = "which fails less often", "better"
+    name, figure = "failure", "share that fail"
+    measure = "P(B fails) - P(A fails), where an episode fails if "
+    if below != "off" and "undiscounted" in columns:
+        one, other = (values < below for values in columns["undiscounted"])
+        measure += f"its undiscounted return is below {below:.12g}"
+    elif "success" in columns:
+        one, other = (~values for values in columns["success"])
+        measure += "it is not recorded as a success"
+    elif "terminated" not in columns:
+        return
+    else:
+        one, other = columns["terminated"]
+        if means == "failure":
+            measure += "it terminates early"
+        elif means == "success":
+            name, title = "success", "which reaches its goal more often"
+            measure = "P(A reaches its goal) - P(B does), where an episode does if it terminates"
+            figure = "share that reach the goal"
+        else:
+            name, title = "termination", "early termination"
+            measure = "P(B terminates early) - P(A does)"
+            figure, favours = "share that terminate early", "terminates early less often"
+    ended = one.astype(float), other.astype(float)
+    gap = ended[0] - ended[1]
+    yield Question(
+        name,
+        title,
+        measure,
+        figure,
+        ended,
+        gap if name == "success" else -gap,
+        _PROBABILITY,
+        favours=favours,
     )
 
 
@@ -315,16 +313,18 @@ def _spreads(totals: tuple[Floats, Floats], kind: str, limits: Range) -> Questio
         else f"expected difference of two {kind}s of B - that of A",
         figure=f"mean difference of two {kind}s",
         values=(first, second),
-        differences=np.sign(second - first) if limits is None else _scaled(second - first, limits),
+        differences=np.sign(second - first)
+        if limits is None
+        else _centred(second - first, (-width, width)),
         limits=None if limits is None else (0.0, width),
         width=width,
     )
 
 
-def _errors(errors: tuple[Floats, Floats], steps: str) -> Question:
+def _errors(one: Floats, other: Floats, steps: str) -> Question:
     """Whose return is predicted better, each by the predictor of its own certificate (D.3)."""
-    unseen = ~np.isnan(errors[0]) & ~np.isnan(errors[1])
-    first, second = errors[0][unseen], errors[1][unseen]
+    unseen = ~np.isnan(one) & ~np.isnan(other)
+    first, second = one[unseen], other[unseen]
     return Question(
         name="predictability",
         title="whose return is more predictable",
@@ -338,8 +338,3 @@ def _errors(errors: tuple[Floats, Floats], steps: str) -> Question:
 
 def _mean(values: Floats) -> float:
     return float(values.mean()) if len(values) else 0.0
-
-
-def _scaled(differences: Floats, limits: tuple[float, float]) -> Floats:
-    """In [-1, 1]; returns were checked against the limits, so only rounding is clipped."""
-    return np.clip(differences / (limits[1] - limits[0]), -1.0, 1.0)

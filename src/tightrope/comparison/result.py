@@ -8,7 +8,7 @@ from tightrope.certificates.text import percent, rounded
 from tightrope.comparison.questions import CONTRADICTION, UNDECIDED, Interval
 from tightrope.errors import InputError, as_lines
 
-__all__ = ["Comparison", "bounds_text", "confidence_sentence", "summary", "title", "verdict_text"]
+__all__ = ["Comparison", "bounds_text", "confidence_sentence", "ends_text", "title", "verdict_text"]
 
 _INDENT = "  "
 
@@ -68,11 +68,12 @@ class Comparison:
     def disagreement(self) -> str:
         """That one returns more in more pairs and the other on average; empty if they agree."""
         found = {each.question.name: each for each in self.intervals}
-        return " ".join(
-            _disagreement(each, found.get(name.replace("return", "mean return", 1)))
+        sentences = [
+            _disagreement(each, found.get(f"mean {name}"))
             for name, each in found.items()
             if name.startswith("return")
-        ).strip()
+        ]
+        return " ".join(filter(None, sentences))
 
     def to_json(self) -> dict[str, Any]:
         """The comparison as a JSON object."""
@@ -84,7 +85,7 @@ class Comparison:
         }
 
     def __str__(self) -> str:
-        return summary(self)
+        return _summary(self)
 
     def __repr__(self) -> str:
         answers = ", ".join(f"{each.question.name}: {each.verdict}" for each in self.intervals)
@@ -106,9 +107,8 @@ def _disagreement(pairs: Interval, means: Interval | None) -> str:
     )
 
 
-def summary(comparison: Comparison) -> str:
+def _summary(c: Comparison) -> str:
     """The answer to every question, the intervals, and what they rest on."""
-    c = comparison
     several = any(interval.question.task for interval in c.intervals)
     lines = [title(c), ""]
     lines += _table(c) if several else [line for each in c.intervals for line in _answer(each)]
@@ -125,7 +125,7 @@ def summary(comparison: Comparison) -> str:
 
 def _answer(interval: Interval) -> list[str]:
     q = interval.question
-    sides = [f"{name} {side}" for name, side in zip("AB", _sides(interval), strict=True)]
+    sides = [f"{name} {side}" for name, side in zip("AB", _figures(interval), strict=True)]
     return [
         f"{q.title[0].upper()}{q.title[1:]}: {verdict_text(interval)}",
         f"{_INDENT}{q.measure}:",
@@ -134,12 +134,12 @@ def _answer(interval: Interval) -> list[str]:
     ]
 
 
-def _sides(interval: Interval) -> list[str]:
+def _figures(interval: Interval) -> list[str]:
     """The figures of A and B, with their intervals where there are any."""
     q = interval.question
     return [
-        f"{value:.6g}" + ("" if ends is None else f" ({_ends(*ends)})")
-        for value, ends in ((q.first, interval.first), (q.second, interval.second))
+        f"{value:.6g}" + ("" if ends is None else f" ({ends_text(*ends)})")
+        for value, ends in zip((q.first, q.second), interval.sides, strict=True)
     ]
 
 
@@ -149,7 +149,7 @@ def _table(c: Comparison) -> list[str]:
     for each in c.intervals:
         q = each.question
         least = "-" if each.detectable is None else rounded(each.detectable, "up")
-        figures = [*_sides(each), f"{q.effect:.4g}", _ends(each.low, each.high), least]
+        figures = [*_figures(each), f"{q.effect:.4g}", ends_text(each.low, each.high), least]
         rows.append((q.name, *figures, verdict_text(each)))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
@@ -183,13 +183,14 @@ def bounds_text(interval: Interval) -> str:
     return f"between {rounded(interval.low, 'down')} and {rounded(interval.high, 'up')}"
 
 
-def _ends(low: float, high: float) -> str:
+def ends_text(low: float, high: float) -> str:
+    """Both ends, rounded outward."""
     return f"{rounded(low, 'down')} to {rounded(high, 'up')}"
 
 
 def _reach(interval: Interval) -> str:
     if interval.detectable is None:
-        return "too few pairs to detect any difference"
+        return "too few pairs differ to detect any difference"
     return f"as many pairs detect {rounded(interval.detectable, 'up')} or more"
 
 
@@ -201,7 +202,7 @@ def confidence_sentence(comparison: Comparison) -> str:
         which = f"All intervals of all {c.candidates} comparisons hold at once"
     when = "at every number of episodes" if c.anytime else "for this number of episodes only"
     sides = ""
-    if any(each.first is not None for each in c.intervals):
+    if any(each.sides[0] is not None for each in c.intervals):
         alone = percent(min(each.confidence for each in c.intervals))
         sides = f" Intervals of A and of B alone hold with {alone} each, apart from that."
     return f"{which}, {when}, with confidence {percent(c.confidence)}.{sides}"

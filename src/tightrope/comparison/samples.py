@@ -1,7 +1,7 @@
 """Samples: the numbers of each episode of a policy, and which episodes of two are paired."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from tightrope.certificates.evidence import every
 from tightrope.certificates.options import Auto
 from tightrope.errors import InputError
 from tightrope.rollouts import Episodes, is_recording, load_episodes
-from tightrope.rollouts.results_table import Reading, ResultsTable, is_results, read_results
+from tightrope.rollouts.results_table import Reading, is_results, read_results, table_of, unit_of
 from tightrope.seeds import Stream, child_seed
 
 if TYPE_CHECKING:
@@ -21,11 +21,15 @@ if TYPE_CHECKING:
 __all__ = ["Pairing", "Sample", "are_recorded", "load_samples", "pair", "require_unsorted"]
 
 Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 Rows = NDArray[np.int64]
 
-_SORTED = 10  # episodes in order that are no chance any more
-_OUTCOMES = 3  # of each kind, likewise
+_OUTCOMES = 3  # episodes of each kind that are in order by no chance any more
+_ORDERED = {  # how each column is called, and how many episodes in order are likewise
+    "returns": ("return", 10),
+    "undiscounted": ("undiscounted return", 10),
+    "success": ("success", 2 * _OUTCOMES),
+    "terminated": ("termination", 2 * _OUTCOMES),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,12 +39,10 @@ class Sample:
     Attributes:
         name: of the policy, recording or table.
         seeds: (episodes,) seeds, or numbers of the rows of a table; -1 where not recorded.
-        returns: (episodes,) at the discount factor that is compared; None if a table has none.
-        undiscounted: (episodes,) returns without a discount factor.
-        terminated: (episodes,) whether the environment ended it; None in a table.
-        success: (episodes,) as recorded; None where it is not.
-        errors: (episodes,) RMS error of the prediction by its certificate, NaN where the predictor
-            was fitted to the episode; None without a certificate.
+        columns: (episodes,) numbers by name, of what is recorded: `returns` at the discount factor
+            that is compared; `undiscounted` returns; `terminated`, whether the environment ended
+            it; `success`; `errors`, the RMS error of the prediction by its certificate, NaN where
+            the predictor was fitted to the episode.
         error_steps: the steps that errors are taken over, in words.
         environment: id; empty where not recorded.
         goals: what a seed picks from, in words, where that is a set of goals.
@@ -53,11 +55,7 @@ class Sample:
 
     name: str
     seeds: Rows
-    returns: Floats | None = None
-    undiscounted: Floats | None = None
-    terminated: Bools | None = None
-    success: Bools | None = None
-    errors: Floats | None = None
+    columns: Mapping[str, NDArray[Any]]
     error_steps: str = ""
     environment: str = ""
     goals: str = ""
@@ -69,33 +67,31 @@ class Sample:
 
     @classmethod
     def of(cls, name: str, episodes: Episodes, gamma: float) -> "Sample":
-        """What is compared of whole episodes."""
-        environment = episodes.subject.get("environment", {})
+        """What is compared of whole episodes; those of a table have no end of their own."""
+        environment, table = episodes.subject.get("environment", {}), table_of(episodes)
+        columns: dict[str, Any] = {
+            "returns": episodes.returns(gamma),
+            "undiscounted": episodes.returns(1.0),
+            "terminated": episodes.terminated,
+            "success": episodes.success,
+        }
+        absent = {name for name, values in columns.items() if values is None}
+        stated: dict[str, Any] = {"features": episodes.observations.shape[1]}
+        if table is not None:
+            absent |= {"terminated"} if table["returns"] else {*columns} - {"success"}
+            stated = {
+                "unit": unit_of(table["columns"]),
+                "tasks": tuple((task, count) for task, count in table["tasks"]),
+                "candidates": table["candidates"],
+                "notes": tuple(table["notes"]),
+            }
         return cls(
             name=name,
             seeds=episodes.seeds,
-            returns=episodes.returns(gamma),
-            undiscounted=episodes.returns(1.0),
-            terminated=episodes.terminated,
-            success=episodes.success,
+            columns={name: values for name, values in columns.items() if name not in absent},
             environment=str(environment.get("id", "")),
             goals="" if environment.get("goal_seed") is None else str(environment["seeds"]),
-            features=episodes.observations.shape[1],
-        )
-
-    @classmethod
-    def of_table(cls, table: ResultsTable) -> "Sample":
-        """What is compared of a table of results."""
-        return cls(
-            name=table.name,
-            seeds=table.keys,
-            returns=table.returns,
-            undiscounted=table.returns,
-            success=table.success,
-            unit=table.unit,
-            tasks=table.tasks,
-            candidates=table.candidates,
-            notes=table.notes,
+            **stated,
         )
 
     def __len__(self) -> int:
@@ -103,17 +99,17 @@ class Sample:
 
     def rows(self, rows: Rows) -> "Sample":
         """These episodes, in this order."""
-        columns: dict[str, Any] = {name: values[rows] for name, values in self._columns()}
-        return replace(self, tasks=(), **columns)
+        columns = {name: values[rows] for name, values in self.columns.items()}
+        return replace(self, tasks=(), seeds=self.seeds[rows], columns=columns)
 
     def joined(self, more: "Sample") -> "Sample":
         """The episodes of both, in order; a column stays if both have it."""
-        other = dict(more._columns())
-        columns: dict[str, Any] = {
-            name: np.concatenate([values, other[name]]) if name in other else None
-            for name, values in self._columns()
+        columns = {
+            name: np.concatenate([values, more.columns[name]])
+            for name, values in self.columns.items()
+            if name in more.columns
         }
-        return replace(self, **columns)
+        return replace(self, seeds=np.concatenate([self.seeds, more.seeds]), columns=columns)
 
     def by_task(self) -> dict[str, "Sample"]:
         """The episodes of each task."""
@@ -122,11 +118,6 @@ class Sample:
             found[name] = self.rows(np.arange(first, first + count))
             first += count
         return found
-
-    def _columns(self) -> Iterator[tuple[str, NDArray[Any]]]:
-        for entry in fields(self):
-            if isinstance(values := getattr(self, entry.name), np.ndarray):
-                yield entry.name, values
 
 
 def are_recorded(first: Any, second: Any, columns: str = "") -> bool:
@@ -165,10 +156,7 @@ def load_samples(
     """
     loaded = [_load(source, reading) for source in (first, second)]
     discount = _discount(loaded, gamma)
-    one, other = (
-        _sample(source, each, label, discount)
-        for source, each, label in zip((first, second), loaded, "AB", strict=True)
-    )
+    one, other = (_sample(*each, label, discount) for each, label in zip(loaded, "AB", strict=True))
     for what, found in (
         ("episodes of one environment", (one.environment, other.environment)),
         ("observations of one size in numbers", (one.features, other.features)),
@@ -192,57 +180,64 @@ def _is_certificate(source: Any) -> bool:
     return (Path(source) / DOCUMENT).is_file()
 
 
-def _load(source: Any, reading: Reading) -> "Episodes | ResultsTable | Certificate":
+def _load(source: Any, reading: Reading) -> "tuple[str, Episodes, Certificate | None]":
+    """A name, the episodes, and the certificate that they come from."""
+    name = Path(source).name if isinstance(source, str | Path) else type(source).__name__
     if is_results(source, reading.columns):
-        return read_results(source, **vars(reading))
+        table = read_results(source, **vars(reading))
+        return table.name, table.episodes(), None
     if not _is_certificate(source):
-        return load_episodes(source, reading.columns or None)
+        return name, load_episodes(source, reading.columns or None), None
     from tightrope.certificates.folder import load_certificate
 
-    return load_certificate(source)
+    certificate = load_certificate(source)
+    return name, certificate.rollouts, certificate
 
 
-def _discount(loaded: list[Any], gamma: float | Auto) -> float:
-    certificates = [each for each in loaded if hasattr(each, "settings")]
-    for what, values in (
-        ("`gamma`", [c.settings.gamma for c in certificates]),
-        ("`thin`", [c.thin for c in certificates]),
-    ):
+def _discount(loaded: "list[tuple[str, Episodes, Certificate | None]]", gamma: float | Auto) -> Any:
+    """The discount factor that certificates and tables know, or the one that is asked for."""
+    certificates = [certificate for *_, certificate in loaded if certificate is not None]
+    known = [c.settings.gamma for c in certificates]
+    known += [1.0 for _, episodes, c in loaded if c is None and table_of(episodes) is not None]
+    for what, values in (("`gamma`", known), ("`thin`", [c.thin for c in certificates])):
         if len(set(values)) > 1:
             raise InputError(
                 f"expected certificates with one {what}, found {values[0]} in A and {values[1]} in "
                 "B: certify one of them again"
             )
-    stated = 1.0 if any(isinstance(each, ResultsTable) for each in loaded) else None
-    stated = certificates[0].settings.gamma if certificates else stated
     if gamma == "auto":
-        return 1.0 if stated is None else stated
-    if stated is not None and gamma != stated:
+        return known[0] if known else 1.0
+    if known and gamma != known[0]:
         raise InputError(
-            f"expected the `gamma` of the certificates or tables, {stated:g}, found {gamma:g}: "
+            f"expected the `gamma` of the certificates or tables, {known[0]:g}, found {gamma:g}: "
             "they know no other"
         )
     return gamma
 
 
-def _sample(source: Any, loaded: Any, label: str, gamma: float) -> Sample:
-    if isinstance(loaded, ResultsTable):
-        return Sample.of_table(loaded)
-    name = Path(source).name if isinstance(source, str | Path) else type(source).__name__
-    episodes = loaded if isinstance(loaded, Episodes) else loaded.rollouts
+def _sample(
+    name: str, episodes: Episodes, certificate: "Certificate | None", label: str, gamma: float
+) -> Sample:
     partial = episodes.subject.get("partial")
     if partial is not None:
         raise InputError(
             f"expected a whole collection as {label}, found a partial one ({partial}): it favours "
             "short episodes, so collect again"
         )
+    table = table_of(episodes)
+    if table is not None and not table["ordered"]:
+        raise InputError(
+            f"expected the table itself as {label}, found a certificate or recording of counts, "
+            f"{name}: compare the counts that it was made from"
+        )
     sample = Sample.of(name, episodes, gamma)
-    if loaded is episodes:
+    if certificate is None or certificate.fitted is None:
         return sample
     errors = np.full(len(episodes), np.nan)
-    if loaded.unseen is not None:
-        errors[-len(loaded.unseen) :] = loaded.evidence(loaded.unseen).rms
-    return replace(sample, errors=errors, error_steps=every(loaded.thin))
+    if certificate.unseen is not None:
+        errors[-len(certificate.unseen) :] = certificate.evidence(certificate.unseen).rms
+    columns = {**sample.columns, "errors": errors}
+    return replace(sample, columns=columns, error_steps=every(certificate.thin))
 
 
 @dataclass(frozen=True)
@@ -323,13 +318,9 @@ def require_unsorted(first: Sample, second: Sample, pairing: Pairing) -> None:
     if pairing.by_seed:
         first, second = first.rows(pairing.first), second.rows(pairing.second)
     for name, sample in (("A", first), ("B", second)):
-        for what, values, least in (
-            ("return", sample.returns, _SORTED),
-            ("undiscounted return", sample.undiscounted, _SORTED),
-            ("success", sample.success, 2 * _OUTCOMES),
-            ("termination", sample.terminated, 2 * _OUTCOMES),
-        ):
-            if values is not None and len(values) >= least and _in_order(values.astype(float)):
+        for column, (what, least) in _ORDERED.items():
+            values = sample.columns.get(column, np.zeros(0))
+            if len(values) >= least and _in_order(values.astype(float)):
                 raise InputError(
                     f"expected {name} in the order in which its episodes were recorded, found it "
                     f"sorted by {what}: bring it in that order, or give `order` random"

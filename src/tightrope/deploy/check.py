@@ -107,7 +107,7 @@ class Condition:
     reason: str
 
     def __str__(self) -> str:
-        required = "" if self.required is None else f" {self.required:g}"
+        required = "" if self.required is None else f" {self.required:.12g}"
         return f"{'holds' if self.passed else 'FAILS'}  `{self.name}`{required}: {self.reason}"
 
 
@@ -170,7 +170,12 @@ def check(
     elif record.vacuous:
         problems.append("the certificate is vacuous: its bound is the largest possible error")
     whole = [Condition("certificate", None, None, False, None, problem) for problem in problems]
-    asked = [each for rule in _rules(record, conditions) for each in _judged(record, rule)]
+    asked = [
+        each
+        for rule in _rules(record, conditions)
+        if (required := getattr(conditions, rule.name)) != "off"
+        for each in _judged(record, rule, required)
+    ]
     return CheckReport((*whole, *asked, *_confidence(record, asked, conditions)))
 
 
@@ -193,7 +198,6 @@ class _Rule:
 
     Attributes:
         name: of the condition.
-        required: the number asked for.
         found: indices of statements that are about it; those of one name are levels of one kind.
         missing: what a certificate needs to have one.
         share: of new episodes that a level must be about at least; None for the first statement.
@@ -201,7 +205,6 @@ class _Rule:
     """
 
     name: str
-    required: float
     found: Sequence[int]
     missing: str
     share: float | None = None
@@ -209,89 +212,75 @@ class _Rule:
 
 
 def _rules(record: "Record", c: Conditions) -> Iterator[_Rule]:
-    """The conditions on single statements."""
-    statements = record.statements
+    """What every condition would be judged by, asked or not; the confidence comes last."""
     share = None if c.share == "off" else c.share
-    if c.max_rms != "off":
-        yield _error_rule(record, c, c.max_rms, share)
+    found, missing, objection = _errors(record, c)
+    levels = share if c.unit == "off" else None
+    yield _Rule("max_rms", found, missing, levels, objection)
     discounted = c.discounted and record.settings.gamma != 1  # with 1 both are one
-    target = "discounted-return" if discounted else "undiscounted-return"
-    returns = _where(record, target=target)
-    if c.min_return != "off":
-        levels = [i for i in returns if statements[i].share is not None]
-        yield _Rule("min_return", c.min_return, levels, "it needs returns", share)
-    if c.min_mean_return != "off":
-        means = [i for i in returns if statements[i].share is None]
-        floor = "discounted_floor" if discounted else "return_floor"
-        missing = f"it needs `{floor}`, a return that no episode can fall below"
-        yield _Rule("min_mean_return", c.min_mean_return, means, missing)
-    if c.max_failure != "off":
-        targets = _EVENTS.values() if c.failure == "all" else [_EVENTS[c.failure]]
-        failures = [i for each in targets for i in _where(record, kind="failure", target=each)]
-        yield _Rule("max_failure", c.max_failure, failures, _NEEDED[c.failure])
-    if c.min_success != "off":
-        found = _where(record, kind="failure", target="success")
-        yield _Rule("min_success", c.min_success, found, _NEEDED["success"])
+    returns = _where(record, target="discounted-return" if discounted else "undiscounted-return")
+    reached = [index for index in returns if record.statements[index].share is not None]
+    yield _Rule("min_return", reached, "it needs returns", share)
+    means = [index for index in returns if index not in reached]
+    floor = "discounted_floor" if discounted else "return_floor"
+    missing = f"it needs `{floor}`, a return that no episode can fall below"
+    yield _Rule("min_mean_return", means, missing)
+    targets = _EVENTS.values() if c.failure == "all" else [_EVENTS[c.failure]]
+    failures = [i for each in targets for i in _where(record, kind="failure", target=each)]
+    yield _Rule("max_failure", failures, _NEEDED[c.failure])
+    successes = _where(record, kind="failure", target="success")
+    yield _Rule("min_success", successes, _NEEDED["success"])
 
 
-def _error_rule(record: "Record", c: Conditions, required: float, share: float | None) -> _Rule:
-    """The RMS error: a mean risk, a level, or the headline."""
+def _errors(record: "Record", c: Conditions) -> tuple[list[int], str, str]:
+    """Statements on the RMS error, what they need, and why they do not count.
+
+    A mean risk, levels, or the headline.
+    """
     if c.unit != "off":
         found = _where(record, kind="mean-risk", unit=c.unit)
-        return _Rule(
-            "max_rms", required, found, f"it needs `unit` {c.unit}", objection=_clipped(record, c)
-        )
-    if share is not None:
-        levels = _where(record, kind="tolerance")
-        return _Rule("max_rms", required, levels, "it needs `scheme` auto", share)
+        return found, f"it needs `unit` {c.unit}", _clipped(record, c)
+    if c.share != "off":
+        return _where(record, kind="tolerance"), "it needs `scheme` auto", ""
     first = record.statements[record.headline]
     found = [record.headline] if first.kind in ("tolerance", "mean-risk") else []
-    missing = "its headline is not on the RMS error of the predicted return"
-    objection = ""
-    if first.kind == "mean-risk":
-        objection = _clipped(record, c)
-        if first.unit == "step":
-            objection = "independent steps are assumed only with `unit` step"
-    return _Rule("max_rms", required, found, missing, objection=objection)
+    objection = _clipped(record, c) if first.kind == "mean-risk" else ""
+    if first.kind == "mean-risk" and first.unit == "step":
+        objection = "independent steps are assumed only with `unit` step"
+    return found, "its headline is not on the RMS error of the predicted return", objection
 
 
-def _judged(record: "Record", rule: _Rule) -> Iterator[Condition]:
+def _judged(record: "Record", rule: _Rule, required: float) -> Iterator[Condition]:
     """The rule on every kind of statement found, such as that of each task; without one a no."""
+    from tightrope.certificates.text import percent
+
     kinds: dict[str, list[int]] = {}
     for index in rule.found:
         kinds.setdefault(record.statements[index].name, []).append(index)
-    if not kinds:
-        yield _not_stated(rule, rule.missing)
+    missing = [] if kinds else [rule.missing]
     for found in kinds.values():
-        if rule.share is None:
-            yield _judge(record, rule, found[0])
-            continue
-        stated = sorted((record.statements[index].share or 0.0, index) for index in found)
-        enough = [index for share, index in stated if share >= rule.share]
-        if enough:
-            yield _judge(record, rule, enough[0])
+        levels = sorted((record.statements[index].share or 0.0, index) for index in found)
+        if rule.share is not None:
+            found = [index for share, index in levels if share >= rule.share]
+        if found:
+            yield _judge(record, rule, required, found[0])
         else:
-            from tightrope.certificates.text import percent
-
-            most = percent(stated[-1][0])
-            yield _not_stated(rule, f"it is stated for at most {most} of new episodes")
-
-
-def _not_stated(rule: _Rule, missing: str) -> Condition:
-    reason = f"the certificate does not state this: {missing}; certify it {_AGAIN}"
-    return Condition(rule.name, rule.required, None, False, None, reason)
+            missing.append(f"it is stated for at most {percent(levels[-1][0])} of new episodes")
+    for each in missing:
+        reason = f"the certificate does not state this: {each}; certify it {_AGAIN}"
+        yield Condition(rule.name, required, None, False, None, reason)
 
 
-def _judge(record: "Record", rule: _Rule, index: int) -> Condition:
+def _judge(record: "Record", rule: _Rule, required: float, index: int) -> Condition:
     """One statement against what is required."""
     from tightrope.certificates.text import sentence
 
     s, objection = record.statements[index], rule.objection
-    value, passed = s.limit, s.limit >= rule.required
+    value, passed = s.limit, s.limit >= required
     if rule.name.startswith("max_"):
         if s.direction == "at-least":  # a failure is the lack of a success
             value = 1.0 - value
-        passed = value <= rule.required
+        passed = value <= required
     if rule.share is None and s.share is not None and s.share < _LEVEL:
         objection = "a level below 90 % counts only with `share`"
     if s.void or s.vacuous:
@@ -300,7 +289,7 @@ def _judge(record: "Record", rule: _Rule, index: int) -> Condition:
     if s.unit == "step" and record.checks.dependent:
         reason += f", which these are not (p = {record.checks.dependence:.3g})"
     reason += f"; does not count: {objection}" if objection else ""
-    return Condition(rule.name, rule.required, value, passed and not objection, index, reason)
+    return Condition(rule.name, required, value, passed and not objection, index, reason)
 
 
 def _clipped(record: "Record", c: Conditions) -> str:

@@ -141,8 +141,10 @@ class _Forecast:
 
     def certified(self, episodes: int) -> Certificate:
         """The certificate with the statements of another number of episodes."""
-        statements = self.statements(episodes)
-        return replace(self.certificate, statements=statements, headline=headline_of(statements))
+        c, statements = self.certificate, self.statements(episodes)
+        means = [s.value for s in statements if s.kind == "mean-risk" and s.unit == c.unit]
+        bound = means[0] if means else None
+        return replace(c, statements=statements, headline=headline_of(statements), bound=bound)
 
     def statements(self, episodes: int) -> tuple[Statement, ...]:
         """In the order of the certificate; the levels of a family may be others."""
@@ -166,9 +168,10 @@ class _Forecast:
         family = self.families.get(s.name)
         if family is None:
             bounded = self._bounded(self._portions(s.unit), factor)
-            bound = final_bound(bounded)[0]
+            bound, void = final_bound(bounded)
             raw, rms = bound * c.width**2, float(np.sqrt(bound)) * c.width
-            yield replace(s, value=bound, value_raw=raw, rms_raw=rms, n=bounded[0].n, note="")
+            now = replace(s, value=bound, value_raw=raw, rms_raw=rms, n=bounded[0].n, note="")
+            yield replace(now, void=void, vacuous=bound >= 1.0)
             return
         n = max(1, round(s.n * factor))
         for limit in self._limits(family, s, n):

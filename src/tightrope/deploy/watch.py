@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.certificates.statements.base import rarely
-from tightrope.deploy.monitor import Monitor, Status
+from tightrope.certificates.text import percent
+from tightrope.deploy.monitor import Monitor
+from tightrope.deploy.wrapper import MonitorWrapper
 from tightrope.environments import EnvInfo, EnvKwargs, recorded_environment
 from tightrope.errors import InputError, one_line
 from tightrope.policies import (
@@ -25,7 +27,7 @@ from tightrope.policies import (
     rows_are_stable,
 )
 from tightrope.rollouts import episode_seeds
-from tightrope.rollouts.stepping import Recorder, roll_out
+from tightrope.rollouts.stepping import roll_out
 from tightrope.seeds import Seed, resolve_seed
 
 __all__ = ["MonitoredEpisode", "summary", "watch"]
@@ -107,18 +109,13 @@ def watch(
         built = EnvInfo.of(recorded_environment(recorded) if env is None else env, env_kwargs)
         made = built.make()
         try:
-            size = made.observation_space.shape[0]
-            if size != monitor.features:
-                raise InputError(
-                    f"expected an environment with {monitor.features} numbers in an observation, "
-                    f"found {size} in {built.id!r}: it is not the one that was certified"
-                )
+            watched = MonitorWrapper(made, monitor)
             acting = load_policy(policy, made, normalize=normalize, trust=trust, sample=sample)
             check_fit(acting, made)
-            _compare(monitor, acting, built)
-            block = BLOCK if rows_are_stable(acting, size) else 1
+            _warn_of_others(monitor, acting, built)
+            block = BLOCK if rows_are_stable(acting, monitor.features) else 1
             for each in episode_seeds(resolve_seed(seed), episodes):
-                found.append(_episode(monitor, acting, made, block, each))
+                found.append(_episode(watched, acting, block, each))
                 if show is not None:
                     show(found[-1])
         except InputError:
@@ -140,13 +137,13 @@ def summary(monitor: Monitor, episodes: tuple[MonitoredEpisode, ...]) -> str:
     most = rarely(1.0 - monitor.calibration.false_alarms)
     return (
         f"{found}. If nothing has changed since the certificate, at most {most:g} % of all "
-        "episodes do."
+        f"episodes do (confidence {percent(monitor.calibration.confidence)})."
     )
 
 
-def _episode(monitor: Monitor, policy: Policy, env: Any, block: int, seed: int) -> MonitoredEpisode:
+def _episode(env: MonitorWrapper, policy: Policy, block: int, seed: int) -> MonitoredEpisode:
     noise = np.random.default_rng([seed, 1])  # as in a collection with this seed
-    statuses: list[Status] = []
+    statuses: list[Any] = []
 
     def act(observation: Any) -> Any:
         rows = np.asarray(observation, np.float32)[None]  # (1, features)
@@ -155,36 +152,28 @@ def _episode(monitor: Monitor, policy: Policy, env: Any, block: int, seed: int) 
         check_actions(policy, actions, env.action_space)
         return actions[0]
 
-    def see(now: Recorder) -> None:
-        if not now.rewards:
-            monitor.reset(now.observation)
-            return
-        ends = bool(now.terminated), bool(now.truncated)
-        statuses.append(monitor.step(now.rewards[-1], now.observation, *ends))
-
-    roll_out(act, env, seed, watch=see)
+    roll_out(act, env, seed, watch=lambda _: statuses.append(env.status))
+    steps = statuses[1:]  # the first is that of the reset
     return MonitoredEpisode(
         seed=seed,
-        values=np.array([status.value for status in statuses]),
-        thresholds=np.array([status.threshold for status in statuses]),
-        since=statuses[-1].since,
+        values=np.array([status.value for status in steps]),
+        thresholds=np.array([status.threshold for status in steps]),
+        since=steps[-1].since,
     )
 
 
-def _compare(monitor: Monitor, policy: Policy, built: EnvInfo) -> None:
+def _warn_of_others(monitor: Monitor, policy: Policy, built: EnvInfo) -> None:
     """Warn of what the certified share of false alarms is not about; it may be on purpose."""
     subject = monitor.calibration.subject
     certified = subject.get("policy", {}).get("digest")
-    if certified is not None and policy.digest is not None and certified != policy.digest:
-        warnings.warn(
-            f"{policy.name} is not the policy that was certified: the share of false alarms is not "
-            "certified for it",
-            stacklevel=3,
-        )
     named = subject.get("environment", {}).get("id")
-    if named is not None and named != built.id:
+    others = []
+    if None not in (certified, policy.digest) and certified != policy.digest:
+        others.append(f"{policy.name} is not the policy that was certified")
+    if named not in (None, built.id):
+        others.append(f"{built.id} is not {named}, which was certified")
+    for other in others:
         warnings.warn(
-            f"{built.id} is not {named}, which was certified: the share of false alarms is not "
-            "certified for it",
+            f"{other}: the share of false alarms is not certified for it",
             stacklevel=3,
         )

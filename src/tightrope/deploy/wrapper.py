@@ -29,9 +29,10 @@ class MonitorWrapper(gym.Wrapper):
         space = env.observation_space
         size = gym.spaces.flatdim(space) if space.is_np_flattenable else None
         if size != monitor.features:
+            name = str(env) if env.spec is None else env.spec.id
             raise InputError(
                 f"expected an environment with {monitor.features} numbers in an observation, found "
-                f"{space}: it is not the one that was certified"
+                f"{size or 'none'} in {name!r}: it is not the one that was certified"
             )
         self.monitor = monitor
         self.status: Status | None = None

@@ -279,6 +279,8 @@ def _evaluations(path: Path, evaluation: Evaluation) -> Recorded:
         )
     columns = {"return": results[row].tolist()}
     if success is not None and success.shape == results.shape:
+        if not np.isin(success, (0.0, 1.0)).all():
+            raise InputError(f"expected successes of 0 or 1 in {str(path)!r}, found others")
         columns["success"] = (success[row] > 0).tolist()
     rows = [dict(zip(columns, each, strict=True)) for each in zip(*columns.values(), strict=True)]
     about = f"Evaluation {row + 1} of {count}, after {int(steps[row]):,} steps of training"

@@ -23,6 +23,7 @@ __all__ = [
     "is_results",
     "read_results",
     "table_of",
+    "unit_of",
 ]
 
 _STEPS = ("obs", "observation")  # a table with such columns has a row for each step
@@ -48,6 +49,7 @@ _USUAL: dict[str, tuple[str, ...]] = {
         *("policy", "model", "checkpoint", "run", "training_seed", "train_seed"),
     ),
 }
+_RECORD = {"columns": Mapping, "returns": bool, "ordered": bool, "candidates": int, "notes": list}
 _TRUE = ("true", "1", "1.0", "yes", "y", "t", "success")
 _FALSE = ("false", "0", "0.0", "no", "n", "f", "failure")
 
@@ -80,7 +82,6 @@ class ResultsTable:
         tasks: name and number of episodes of each task, seed or checkpoint; one if nothing varies.
         properties: (episodes,) every other column of numbers, by name.
         columns: which column is what.
-        unit: of the returns, as they are named.
         ordered: whether rows are in the order of the episodes; counts have none.
         candidates: evaluations that this one was chosen from after looking.
         notes: what else the numbers rest on, in sentences.
@@ -93,7 +94,6 @@ class ResultsTable:
     tasks: tuple[tuple[str, int], ...]
     properties: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     columns: Mapping[str, str] = field(default_factory=dict)
-    unit: str = "return"
     ordered: bool = True
     candidates: int = 1
     notes: tuple[str, ...] = ()
@@ -134,9 +134,33 @@ class ResultsTable:
 
 
 def table_of(recorded: Episodes) -> Mapping[str, Any] | None:
-    """What is recorded of the table that episodes come from; None where they were rolled out."""
+    """What is recorded of the table that episodes come from; None where they were rolled out.
+
+    Raises:
+        InputError: it is not what :meth:`ResultsTable.episodes` writes for them.
+    """
     found = recorded.subject.get("table")
-    return found if isinstance(found, Mapping) else None
+    if not isinstance(found, Mapping):
+        return None
+    try:
+        counts = [count for _, count in found["tasks"]]
+        fits = min(counts) >= 1 and sum(counts) == len(recorded)
+        fits = fits and all(isinstance(found[name], kind) for name, kind in _RECORD.items())
+    except (KeyError, TypeError, ValueError):
+        fits = False
+    if not fits or found["candidates"] < 1:
+        raise InputError(
+            "expected the record of a table as tightrope writes it, found another: read the table "
+            "itself again"
+        )
+    return found
+
+
+def unit_of(columns: Mapping[str, str]) -> str:
+    """The unit of the returns of a table, by the name of their column."""
+    name = columns.get("return", "return")
+    usual = (unit for unit, names in _RETURNS.items() if name.strip().lower() in names)
+    return next(usual, name)
 
 
 def counts_of(source: Any) -> tuple[int, int] | None:
@@ -237,7 +261,7 @@ class _Reader:
     def table(self) -> ResultsTable:
         """The results, task by task."""
         rows, chosen = self.recorded.rows, self.chosen
-        seeds, numbers = (self._cells(role, _whole) for role in ("seed", "episode"))
+        seeds, numbers = (self._whole(role) for role in ("seed", "episode"))
         grouping = list(chosen["task"])
         if seeds is not None and len(set(seeds)) < len(seeds) and not self.given.get("seed"):
             grouping, seeds = [*grouping, chosen["seed"][0]], None  # of the training
@@ -263,7 +287,6 @@ class _Reader:
                 if name not in used and np.isfinite(values).all()
             },
             columns={role: ", ".join(each) for role, each in chosen.items() if each},
-            unit=_unit(chosen["return"]),
             candidates=self.recorded.candidates,
             notes=(self.recorded.note,) if self.recorded.note else (),
         )
@@ -274,6 +297,20 @@ class _Reader:
         """What `read` makes of the cells of a role; None without such a column."""
         column = self.chosen[role]
         return read([row[column[0]] for row in self.recorded.rows]) if column else None
+
+    def _whole(self, role: str) -> list[int] | None:
+        """Seeds or numbers of episodes; None where no cell is a whole number of at least 0."""
+        cells = self._cells(role, list)
+        found = _numbers(cells or []).tolist()
+        fits = [math.isfinite(x) and x == int(x) and 0 <= x < 2**63 for x in found]
+        if any(fits) and not all(fits):  # what has no number could be paired with anything
+            row = fits.index(False)
+            raise InputError(
+                f"expected a whole number of at least 0 in every row of column "
+                f"{self.chosen[role][0]!r} of {self.place}, or in none, found "
+                f"{str(cells[row])[:40]!r} in row {row + 1}: or leave the column out with {role}="
+            )
+        return [int(x) for x in found] if any(fits) else None
 
     def _numbers(self, cells: list[Any]) -> NDArray[np.float64]:
         found = _numbers(cells)
@@ -308,13 +345,6 @@ class _Reader:
                 )
 
 
-def _unit(column: tuple[str, ...]) -> str:
-    for unit, names in _RETURNS.items():
-        if column and column[0].strip().lower() in names:
-            return unit
-    return column[0] if column else "return"
-
-
 def _numbers(cells: Sequence[Any]) -> NDArray[np.float64]:
     """Cells as numbers; NaN where one is none."""
 
@@ -327,10 +357,3 @@ def _numbers(cells: Sequence[Any]) -> NDArray[np.float64]:
             return math.nan
 
     return np.array([number(cell) for cell in cells], np.float64)
-
-
-def _whole(cells: list[Any]) -> list[int] | None:
-    """Seeds or numbers of episodes; None where they are no whole numbers of at least 0."""
-    found = _numbers(cells).tolist()
-    fits = all(math.isfinite(x) and x == int(x) and 0 <= x < 2**63 for x in found)
-    return [int(x) for x in found] if fits else None
