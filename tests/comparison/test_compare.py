@@ -461,7 +461,7 @@ def test_certificates_of_other_discounts_or_steps_are_refused(certificates, tmp_
     with pytest.raises(InputError, match=r"the `gamma` of the certificates .*0\.99, found 1"):
         compare(plain, plain, gamma=1.0)
     (tmp_path / "t.csv").write_text("return\n1\n3\n2\n")  # returns without a discount
-    with pytest.raises(InputError, match="with one `gamma`, found 0.99 in A and 1.0 in B"):
+    with pytest.raises(InputError, match=r"with one `gamma`, found 0\.99 in A and 1\.0 in B"):
         compare(plain, tmp_path / "t.csv")
 
 
