@@ -254,9 +254,11 @@ def test_clipping_is_in_every_sentence_that_it_concerns_and_a_mark_says_when_it_
     [
         ({}, None, "terminate early"),
         ({"termination": "failure"}, None, "terminate early"),
-        ({"termination": "success"}, None, "of them succeed"),
-        ({}, [True, False] * 30, "of them succeed"),
+        ({"termination": "success"}, None, " % succeed."),
+        ({}, [True, False] * 30, " % succeed."),
+        ({}, [False] * 60, ", and at least 0.0 % succeed."),  # also where nothing does
         ({"fail_below": 3.0}, None, "return less than 3"),
+        ({"fail_below": -1234567.25}, None, "return less than -1234567.25"),
     ],
 )
 def test_the_first_sentence_names_what_was_counted(options, success, words):

@@ -10,7 +10,7 @@ def test_a_line_for_each_condition_and_exit_code_0_or_1(certificate, capfd):
     code, out, said = run(capfd, "check", certificate, *step, "--min-confidence", 0.5)
     assert (code, said) == (0, [])
     rms, confidence, last = out.splitlines()
-    assert rms.startswith("holds  --max-rms 1e+09: The RMS error of predicted returns")
+    assert rms.startswith("holds  --max-rms 1000000000: The RMS error of predicted returns")
     assert "assumes independent steps" in rms
     assert confidence.startswith("holds  --min-confidence 0.5: statement 0 holds with confidence")
     assert last == "No number was recomputed: tightrope verify certificate does that."

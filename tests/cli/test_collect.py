@@ -252,12 +252,12 @@ def processes(**wanted):
 
 
 @contextlib.contextmanager
-def running(environ, *more):
+def running(environ, *more, flags=()):
     """A collection of many episodes in a session of its own, ended at the latest here."""
     names = {"--env": "custom_environments:Hangs-v0", "--episodes": "40", "--workers": "2"}
     names |= dict(zip(more[::2], more[1::2], strict=True))
     process = subprocess.Popen(
-        words("collect", "custom_environments:still", *arguments(**names)),
+        words("collect", "custom_environments:still", *arguments(**names), *flags),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -292,7 +292,8 @@ def test_ctrl_c_ends_the_command_its_workers_and_leaves_no_file(
 
 def test_ctrl_c_with_keep_partial_keeps_what_finished(folder, environ, interruptible):
     marker = folder / "hanging"
-    with running({**environ, "HANGING_MARKER": str(marker)}, "--keep-partial") as process:
+    hanging = {**environ, "HANGING_MARKER": str(marker)}
+    with running(hanging, flags=["--keep-partial"]) as process:
         wait_until(marker.exists)
         wait_until_idle(process)  # it has heard of the finished ones
         os.killpg(process.pid, signal.SIGINT)

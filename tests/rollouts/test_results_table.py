@@ -90,6 +90,15 @@ def test_tasks_seeds_and_checkpoints_that_vary_are_parts_in_order(tmp_path):
     assert own.tasks == (("task b", 3), ("task a", 2))
 
 
+@pytest.mark.parametrize("missing", ["", "-1", "1.5", "total"])
+def test_seeds_that_only_some_rows_have_are_refused(tmp_path, missing):
+    """In recorded order, one row's seed could then be in the pair of another."""
+    text = f"seed,episode,return\n3,a,1\n{missing},b,2\n5,c,3\n"
+    with pytest.raises(InputError, match=f"in every row .* found '{missing}' in row 2: or leave"):
+        read(tmp_path, text)
+    assert read(tmp_path, text, columns="seed=").keys.tolist() == [-1, -1, -1]
+
+
 def test_a_file_of_steps_is_none_of_results(tmp_path):
     steps = write(tmp_path, "obs_0,reward,episode\n1,2,0\n", "steps.csv")
     assert not is_results(steps)

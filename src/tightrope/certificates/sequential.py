@@ -19,6 +19,7 @@ from tightrope.certificates.recompute import choices, ledger_of, recompute
 from tightrope.certificates.settings import BATCH, Settings
 from tightrope.certificates.split import Split, split_episodes
 from tightrope.certificates.statements import families_for
+from tightrope.certificates.text import limit_text
 from tightrope.errors import InputError
 from tightrope.progress import progress_bar
 from tightrope.rollouts import Episodes, join
@@ -94,12 +95,13 @@ def search_summary(certificate: Certificate) -> tuple[bool, str]:
     condition = ", if steps were independent" if c.unit == "step" else ""
     if reached:
         return True, (
-            f"rms<={target:g} (mean over {c.unit}s, {clipped}) was certified after {count} of at "
-            f"most {c.settings.max_episodes} episodes{condition}."
+            f"rms<={target:.12g} (mean over {c.unit}s, {clipped}) was certified after {count} of "
+            f"at most {c.settings.max_episodes} episodes{condition}."
         )
     return False, (
-        f"rms<={target:g} (mean over {c.unit}s, {clipped}) was NOT certified with {count} "
-        f"episodes: the bound is {c.rms_raw:.4g}, the error in the sample {error:.4g}{condition}."
+        f"rms<={target:.12g} (mean over {c.unit}s, {clipped}) was NOT certified with {count} "
+        f"episodes: the bound is {limit_text(c.statements[0])}, the error in the sample "
+        f"{error:.4g}{condition}."
     )
 
 

@@ -148,14 +148,14 @@ def outcome_sentence(record: "Record") -> str:
             f"in at least {percent(s.share or 0)} of new episodes it returns at least "
             f"{limit_text(s)}"
         )
-    for target, words in (
-        ("success", "at least {} of them succeed"),
-        ("low-return", f"at most {{}} return less than {record.settings.fail_below or 0.0:g}"),
-        ("early-termination", "at most {} terminate early"),
+    for target, side, words in (
+        ("success", "at least", "succeed"),
+        ("low-return", "at most", f"return less than {record.settings.fail_below or 0.0:.12g}"),
+        ("early-termination", "at most", "terminate early"),
     ):
-        if target in events:
-            who = words if parts else words.replace("of them", "of new episodes")
-            parts.append(who.format(limit_text(events[target])))
+        if target in events:  # of all new episodes, not of those that return so much
+            who = "" if parts else " of new episodes"
+            parts.append(f"{side} {limit_text(events[target])}{who} {words}")
             break
     return _capital(", and ".join(parts)) + "." if parts else ""
 
@@ -292,7 +292,9 @@ def context(record: "Record") -> str:
     c = record
     if c.constant_error is None or c.per_step_error is None:
         seed = "" if c.checks.drift is None else f" Seed {c.settings.seed}."
-        return f"A table of results: predicted returns are not certified.{seed}"
+        table = _part(c, "table")
+        best = " ".join(map(str, table.get("notes", ()))) if table.get("candidates", 1) != 1 else ""
+        return f"A table of results: predicted returns are not certified.{seed} {best}".rstrip()
     constant = min(c.constant_error, c.per_step_error) ** 0.5 * c.width
     name = "A constant prediction" if c.constant_error <= c.per_step_error else "The mean of a step"
     cut = ""

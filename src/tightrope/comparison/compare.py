@@ -248,7 +248,8 @@ def _assumptions(
         yield f"Seeds: {goals}."
     if options.return_range != "off":
         low, high = options.return_range
-        yield f"No return of either policy lies outside [{low:g}, {high:g}], as the user states."
+        outside = f"outside [{low:.12g}, {high:.12g}]"
+        yield f"No return of either policy lies {outside}, as the user states."
     elif all("returns" in each.columns for each in (first, second)):
         yield (
             "Nothing is assumed of returns. Returning more in a pair of episodes is not returning "

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from tightrope.bounds import rate_difference_lower, rate_sequence, rate_test
-from tightrope.certificates.text import percent
+from tightrope.certificates.text import percent, rounded
 from tightrope.comparison.compare_options import CompareOptions
 from tightrope.comparison.questions import UNDECIDED
 from tightrope.comparison.result import ends_text
@@ -102,7 +102,7 @@ def _words(a: Answer) -> str:
     if a.detectable is None:
         parts.append("too few episodes to detect any difference")
     else:
-        parts.append(f"as many episodes detect {100 * a.detectable:.1f} points or more")
+        parts.append(f"as many episodes detect {rounded(100 * a.detectable)} points or more")
     if a.verdict == UNDECIDED:
         more = f"not even {_MOST} times as many" if a.more is None else f"about {a.more:,} more"
         parts.append(f"{more} would at these rates")

@@ -210,10 +210,10 @@ def _bounded(
     middle, half = (high + low) / 2.0, (high - low) / 2.0
     if not len(values):
         return low, high
-    return (
-        middle + half * float(difference_lower(values, delta=failures[0])),
-        middle + half * float(difference_upper(values, delta=failures[1])),
-    )
+    lower = middle + half * float(difference_lower(values, delta=failures[0]))
+    upper = middle + half * float(difference_upper(values, delta=failures[1]))
+    away = 4 * np.finfo(np.float64).eps * (abs(middle) + half)  # the rounding of these units
+    return max(low, lower - away), min(high, upper + away)
 
 
 def _centred(values: Floats, limits: tuple[float, float]) -> Floats:
@@ -268,7 +268,7 @@ def _outcome(columns: Columns, options: CompareOptions) -> Iterator[Question]:
     measure = "P(B fails) - P(A fails), where an episode fails if "
     if below != "off" and "undiscounted" in columns:
         one, other = (values < below for values in columns["undiscounted"])
-        measure += f"its undiscounted return is below {below:g}"
+        measure += f"its undiscounted return is below {below:.12g}"
     elif "success" in columns:
         one, other = (~values for values in columns["success"])
         measure += "it is not recorded as a success"

@@ -107,7 +107,7 @@ class Condition:
     reason: str
 
     def __str__(self) -> str:
-        required = "" if self.required is None else f" {self.required:g}"
+        required = "" if self.required is None else f" {self.required:.12g}"
         return f"{'holds' if self.passed else 'FAILS'}  `{self.name}`{required}: {self.reason}"
 
 

@@ -253,5 +253,5 @@ class Monitor:
         c = self.calibration
         return (
             f"Monitor({self.features} features, threshold {c.threshold:.4g}, false alarms at most "
-            f"{c.false_alarms:.1%})"
+            f"{np.ceil(1000 * c.false_alarms - 1e-6) / 10:g} %)"
         )

@@ -261,7 +261,7 @@ class _Reader:
     def table(self) -> ResultsTable:
         """The results, task by task."""
         rows, chosen = self.recorded.rows, self.chosen
-        seeds, numbers = (self._cells(role, _whole) for role in ("seed", "episode"))
+        seeds, numbers = (self._whole(role) for role in ("seed", "episode"))
         grouping = list(chosen["task"])
         if seeds is not None and len(set(seeds)) < len(seeds) and not self.given.get("seed"):
             grouping, seeds = [*grouping, chosen["seed"][0]], None  # of the training
@@ -297,6 +297,20 @@ class _Reader:
         """What `read` makes of the cells of a role; None without such a column."""
         column = self.chosen[role]
         return read([row[column[0]] for row in self.recorded.rows]) if column else None
+
+    def _whole(self, role: str) -> list[int] | None:
+        """Seeds or numbers of episodes; None where no cell is a whole number of at least 0."""
+        cells = self._cells(role, list)
+        found = _numbers(cells or []).tolist()
+        fits = [math.isfinite(x) and x == int(x) and 0 <= x < 2**63 for x in found]
+        if any(fits) and not all(fits):  # what has no number could be paired with anything
+            row = fits.index(False)
+            raise InputError(
+                f"expected a whole number of at least 0 in every row of column "
+                f"{self.chosen[role][0]!r} of {self.place}, or in none, found "
+                f"{str(cells[row])[:40]!r} in row {row + 1}: or leave the column out with {role}="
+            )
+        return [int(x) for x in found] if any(fits) else None
 
     def _numbers(self, cells: list[Any]) -> NDArray[np.float64]:
         found = _numbers(cells)
@@ -343,10 +357,3 @@ def _numbers(cells: Sequence[Any]) -> NDArray[np.float64]:
             return math.nan
 
     return np.array([number(cell) for cell in cells], np.float64)
-
-
-def _whole(cells: list[Any]) -> list[int] | None:
-    """Seeds or numbers of episodes; None where they are no whole numbers of at least 0."""
-    found = _numbers(cells).tolist()
-    fits = all(math.isfinite(x) and x == int(x) and 0 <= x < 2**63 for x in found)
-    return [int(x) for x in found] if fits else None

@@ -70,7 +70,8 @@ class LowReturn(Event):
 
     def __init__(self, threshold: float) -> None:
         self.threshold = threshold
-        self.quantity = f"probability that an episode's undiscounted return is below {threshold:g}"
+        event = f"an episode's undiscounted return is below {threshold:.12g}"
+        self.quantity = f"probability that {event}"
 
     def scores(self, seen: Evidence, chosen: Chosen) -> Values:
         """(episodes,) 1 where it does."""

@@ -70,7 +70,7 @@ class LargeError(Event):
 
     def __init__(self, limit: float) -> None:
         self.limit = limit
-        self.quantity = f"probability that the RMS error of an episode exceeds {limit:g}"
+        self.quantity = f"probability that the RMS error of an episode exceeds {limit:.12g}"
 
     def choose(self, fit: Evidence | None, task: Task) -> Chosen:
         """Bets that depend on the largest number of episodes alone."""

@@ -44,7 +44,7 @@ class BreaksLimit(Event):
         assert settings.limit is not None  # families_for asks
         self.key, self.at_most, self.limit = settings.name, settings.at_most, settings.limit
         side = "above" if settings.at_most else "below"
-        self.quantity = f"probability that {settings.name} is {side} {settings.limit:g}"
+        self.quantity = f"probability that {settings.name} is {side} {settings.limit:.12g}"
         self.name = f"property limit: {settings.name}"
 
     def scores(self, seen: Evidence, chosen: Chosen) -> Values:
