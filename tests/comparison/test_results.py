@@ -102,25 +102,10 @@ def test_the_forecasts_are_where_the_bound_itself_decides():
 
 
 REFUSED = {
-    "units": (
-        table(returns=np.array([1.0, 0.0, 2.0])),
-        table(returns=np.array([1.0, 0.0, 2.0]), unit="score"),
-        "returns of one unit, found return in A and score in B",
-    ),
-    "tasks": (
-        table(drawn(1, 0.5), tasks=(("task a", 60), ("task b", 60))),
-        table(drawn(1, 0.5), tasks=(("task a", 60), ("task c", 60))),
-        "the same tasks, found task a, task b in A and task a, task c in B",
-    ),
     "nothing in common": (
         table(drawn(1, 0.5)),
         table(returns=np.random.default_rng(1).normal(size=120)),
         "a column of returns, or of successes, that both tables have",
-    ),
-    "sorted": (
-        table(np.arange(40) < 20),
-        table(drawn(1, 0.5, 40)),
-        "expected A .* sorted by success: .*`order` random",
     ),
     "sorted within a task": (
         table(np.tile(np.arange(60) < 20, 2), tasks=(("task a", 60), ("task b", 60))),

@@ -157,19 +157,13 @@ def test_what_cannot_be_certified_is_a_warning_and_training_ends_well():
         model().learn(64, callback=callback)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
+def test_wrong_options_are_refused_at_once():
+    for arguments, words in (
         ({"every": 0}, "`every` must be a whole number of at least 1"),
         ({"episods": 3}, "found 'episods'"),
         ({"delta": 2.0}, "`delta` must be below 1"),
-    ],
-)
-def test_wrong_options_are_refused_at_once(arguments, words):
-    with pytest.raises(InputError, match=words):
-        CertifyCallback("Pendulum-v1", **arguments)
-
-
-def test_certifying_too_often_is_refused():
+    ):
+        with pytest.raises(InputError, match=words):
+            CertifyCallback("Pendulum-v1", **arguments)
     with pytest.raises(InputError, match="at most 100 certificates, found 1000 planned"):
         model().learn(1000, callback=CertifyCallback(every=1, **FEW))

@@ -184,36 +184,17 @@ def test_a_condition_without_a_statement_is_a_no_and_says_what_is_needed(conditi
     assert "on other episodes, or with `candidates`" in found.reason
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [({"bound": 1.0}, "vacuous"), ({"portions": "below 0"}, "void")],
-    ids=["vacuous", "void"],
-)
-def test_a_certificate_that_says_nothing_meets_no_condition(changes, words, certificate, tmp_path):
-    if words == "void":
-        below = dataclasses.replace(certificate.portions[0], bound=-0.1)
-        changes = {"portions": (below,), "bound": 1.0}
-    (tmp_path / "c.json").write_text(
-        as_text(to_document(dataclasses.replace(certificate, **changes)))
-    )
-    report = check(tmp_path / "c.json", Conditions(max_rms=1e9))
-    assert not report.passed
-    assert words in report.conditions[0].reason
-
-
-def test_a_vacuous_certificate_as_issued_fails(tmp_path):
-    made = certify(
-        recording(10, seed=1),
-        scheme="rec-2",
-        unit="episode",
-        episodes=2,
-        preset_values=short("paper"),
-        mc_passes=2,
-        seed=0,
-        pilot_episodes=4,
-    )
-    assert made.vacuous
-    assert not yes(made, max_rms=1e9, unit="episode")
+def test_a_certificate_that_says_nothing_meets_no_condition(certificate, tmp_path):
+    below = dataclasses.replace(certificate.portions[0], bound=-0.1)
+    void = dataclasses.replace(certificate, portions=(below,), bound=1.0)
+    (tmp_path / "c.json").write_text(as_text(to_document(void)))
+    given = {"scheme": "rec-2", "unit": "episode", "episodes": 2, "mc_passes": 2}
+    given |= {"preset_values": short("paper"), "seed": 0, "pilot_episodes": 4}
+    vacuous = certify(recording(10, seed=1), **given)
+    for source, word in ((tmp_path / "c.json", "void"), (vacuous, "vacuous")):
+        report = check(source, Conditions(max_rms=1e9, unit="episode"))
+        assert not report.passed
+        assert f"the certificate is {word}" in report.conditions[0].reason
 
 
 # --- confidence, files and mistakes ---------------------------------------------------------------

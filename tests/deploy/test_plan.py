@@ -8,7 +8,6 @@ from constructed import made_up, recorded
 from recordings import recording, short
 
 from tightrope.bounds import betting_upper
-from tightrope.certificates.breakdown import PARTS
 from tightrope.certificates.certify import certify
 from tightrope.deploy import Conditions
 from tightrope.deploy.plan import _Forecast, episodes_for, forecast, terms
@@ -85,12 +84,11 @@ def test_the_forecast_of_many_steps_is_the_bound_on_as_many_like_these(issued):
 @pytest.mark.parametrize("key", ALL, ids=" ".join)
 def test_the_terms_of_a_bound_add_up_to_it(issued, key):
     certificate = issued[key]
-    made = terms(certificate)
+    parts, dependence = terms(certificate)
     if certificate.bound < 1:
-        assert made.parts.total == pytest.approx(certificate.bound, rel=3e-5)
-    assert (made.parts.kl == made.parts.draws == 0) is certificate.settings.scheme.fixed
-    assert (made.dependence > 0) is (certificate.unit == "step") or certificate.bound == 1
-    assert made.dominating in PARTS.values()
+        assert parts.total == pytest.approx(certificate.bound, rel=3e-5)
+    assert (parts.kl == parts.draws == 0) is certificate.settings.scheme.fixed
+    assert (dependence > 0) is (certificate.unit == "step") or certificate.bound == 1
 
 
 @pytest.mark.parametrize("key", [("auto", "step"), ("rec-2", "step")], ids=" ".join)
@@ -153,13 +151,6 @@ def test_the_command_forecasts_from_a_certificate(issued, capsys, tmp_path):
         assert f"\n{name}" in out
 
 
-def test_a_target_that_no_number_reaches_is_a_no_with_the_reason(issued, capsys, tmp_path):
-    issued["auto", "episode"].save(tmp_path / "certificate")
-    code, out, _ = run(capsys, "plan", tmp_path / "certificate", "--max-rms", 0.01)
-    assert code == 1
-    assert "Not even 10,000 episodes would meet these conditions:\n  FAILS  --max-rms" in out
-
-
 def test_the_command_certifies_a_recording_first_and_writes_nothing(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(PRESETS, "tight", short())
@@ -168,22 +159,3 @@ def test_the_command_certifies_a_recording_first_and_writes_nothing(capsys, tmp_
     assert (code, said) == (0, [])
     assert "now (24)" in out
     assert [path.name for path in tmp_path.iterdir()] == ["log.safetensors"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--share", "0.5"], "expected --max-rms or --min-return with --share"),
-        (["--numbers", "0"], "--numbers must be at least 1 each, found [0]"),
-    ],
-)
-def test_wrong_options_are_one_line(issued, capsys, tmp_path, arguments, message):
-    issued["auto", "step"].save(tmp_path / "certificate")
-    code, out, said = run(capsys, "plan", tmp_path / "certificate", *arguments)
-    assert (code, out, len(said)) == (2, "", 1)
-    assert message in said[0]
-
-
-def test_a_policy_is_refused(capsys, helpers):
-    code, _, said = run(capsys, "plan", "custom_environments:still")
-    assert (code, len(said)) == (2, 1)

@@ -7,29 +7,31 @@ risk, the expectation over x and over the posterior, is estimated from fresh dra
 lies within six standard errors of the estimate, 400,000 draws decide: the error of the risk is
 then below 1e-3, against a slack of the tightest bound (hold-out) of about 0.05.
 
-Networks are made small and fits short, for the guarantee depends on neither. As in
+Networks are small and fits short, for the guarantee depends on neither. As in
 test_bounds_validity.py, a certificate of failure probability delta + delta' may fail in R
 repetitions at most `binom.ppf(1 - 1e-6, R, delta + delta')` times. Long versions: `-m validity`.
 
 The statements of `auto` are compared with the truth one by one, at the failure probability of each,
-and all at once. Shares of new episodes come from a large sample of them; there, too, a larger one
-decides where the first is too close to tell. Rewards are clipped symmetrically, so that they have a
-floor and a mean of 0.
+and all at once. Of the code under test the truth takes only the predictions: scores and returns are
+worked out again, on arrays. Shares of new episodes come from a large sample of them; there, too, a
+larger one decides where the first is too close to tell. Rewards are clipped symmetrically, so that
+they have a floor and a mean of 0.
 """
 
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
-from recordings import short_fits
+from recordings import short
 from scipy.stats import binom, norm
 
 from tightrope.audit.generators import FEATURES, SLOPE, Steps, recorded
-from tightrope.certificates import Options, certify, certify_many
+from tightrope.certificates.certify import certify
 from tightrope.posteriors import draw_predictions
 
 SCHEMES = ("nonrec-noninf", "nonrec-inf", "rec-2", "rec-6", "holdout")
-SMALL = (8, 8)  # hidden layers
+PILOT = 4  # episodes, of PAC-Bayes schemes
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,14 @@ class Process(Steps):
     half_width: float = field(kw_only=True)  # of the return range around 0
     episodes: int = field(kw_only=True)
 
-    def record(self, rng):
-        return recorded(self.draw(self.episodes, rng), {"log": "toy"})
+    def certified(self, rng, **options):
+        """The certificate of new episodes."""
+        fixed = options["scheme"] in ("auto", "holdout")
+        pilot = {} if fixed else {"pilot_episodes": PILOT}
+        drawn = self.draw(self.episodes + (0 if fixed else PILOT), rng)
+        span = (-self.half_width, self.half_width)
+        given = {"return_range": span, "gamma": 0.0, "thin": 1, **pilot, **options}
+        return certify(recorded(drawn, {"log": "toy"}), **given)
 
     def target_moments(self, x):
         """E[y | x] and E[y^2 | x] of y = clip(N(m, s^2), 0, 1)."""
@@ -54,16 +62,16 @@ class Process(Steps):
         second = (m**2 + s**2) * inside + s * (m * low - (m + 1) * high)
         return first + above, second + above
 
-    def risk(self, chain, bounds, seed):
+    def risk(self, certificate, bounds, seed):
         """The risk of a predictor, more exactly the nearer it is to one of `bounds`."""
         for draws in (4000, 400_000):
             x = np.random.default_rng(seed).normal(size=(draws, FEATURES)).astype(np.float32)
-            inputs = chain.scaling.inputs(x)
-            if chain.gaussians:
+            if certificate.posteriors:
+                inputs = certificate.predictor.scaling.inputs(x)
                 options = {"passes": 1, "seed": seed, "sampling": "local"}
-                p = draw_predictions(chain.gaussians[-1], inputs, **options)[0].astype(float)
+                p = draw_predictions(certificate.posteriors[-1], inputs, **options)[0].astype(float)
             else:
-                p = chain.network(inputs)
+                p = (certificate.predictor(x).mean + self.half_width) / (2 * self.half_width)
             first, second = self.target_moments(x)
             losses = p**2 - 2 * p * first + second
             error = losses.std() / np.sqrt(draws)
@@ -73,68 +81,44 @@ class Process(Steps):
 
 
 # Moderate losses, and losses of nearly 0 or 1 alone, where the kl bounds are tightest: a narrow
-# range makes targets 0 or 1, and a wide prior predictions.
+# range makes targets 0 or 1, and a wide prior (log-variance 0) predictions.
 MODERATE = Process(half_width=1.5, noise=0.6, episodes=24, steps=4)
 BINARY = Process(half_width=0.05, noise=0.6, episodes=24, steps=2)
-WIDE = {"moderate": -4.0, "binary": 0.0}  # log-variances of the priors
 DEPENDENT = Process(half_width=3.0, noise=0.2, episodes=40, steps=200, offset=0.8)
+PAPER = replace(DEPENDENT, episodes=100)  # as many as in the paper's setting
 
 
 def most_failures(repetitions, probability):
     return binom.ppf(1 - 1e-6, repetitions, probability)
 
 
-def uncorrected(statements, kappa=0.5):
+def uncorrected(portions, kappa=0.5):
     """The recursion over measured means, without any bound: too small about every other time."""
-    value = statements[0].mean
-    for statement in statements[1:]:
-        value = statement.mean + kappa * value
+    value = portions[0].mean
+    for portion in portions[1:]:
+        value = portion.mean + kappa * value
     return value
 
 
-def simulate(process, schemes, repetitions, *, delta, delta_prime, seed, **fits):
+def simulate(process, schemes, repetitions, *, delta, delta_prime, seed, prior, **fits):
     """Violations of the bounds and of the uncorrected means, by (scheme, unit)."""
     rng = np.random.default_rng(seed)
-    violated = {(scheme, unit): 0 for scheme in schemes for unit in ("step", "episode")}
-    naive = dict(violated)
-    with short_fits(**fits, hidden=SMALL):
-        for repetition in range(repetitions):
-            unit = ("step", "episode")[repetition % 2]  # which of the two the fit aims at
-            requests = [
-                Options(
-                    scheme=scheme,
-                    unit=unit,
-                    pilot_episodes=0,
-                    return_range=(-process.half_width, process.half_width),
-                    gamma=0.0,
-                    thin=1,
-                    clock="off",
-                    mc_passes=3,
-                    delta=delta,
-                    delta_prime=delta_prime,
-                )
-                for scheme in schemes
-            ]
-            found = certify_many(process.record(rng), requests, [repetition])
-            for scheme, (certificate,) in zip(schemes, found, strict=True):
-                own, other = certificate.statements[:2]
-                bounds = {
-                    own.unit: (own.value, uncorrected(certificate.portions)),
-                    other.unit: (other.value, uncorrected(certificate.other_portions)),
-                }
-                assert (own.unit, own.value) == (unit, certificate.bound)
-                near = [bound for bound, _ in bounds.values()]
-                risk = process.risk(certificate.chain, near, repetition)
-                for own, (bound, mean) in bounds.items():
-                    violated[scheme, own] += bound < risk
-                    naive[scheme, own] += mean < risk
+    violated, naive = Counter(), Counter()
+    preset = replace(short(width=8, prior=prior, **fits), informed_log_variance=prior)
+    options = {"delta": delta, "delta_prime": delta_prime, "preset_values": preset}
+    options |= {"clock": "off", "mc_passes": 3}
+    for repetition in range(repetitions):
+        unit, other = ("step", "episode")[:: 1 if repetition % 2 else -1]  # the fit aims at `unit`
+        for scheme in schemes:
+            made = process.certified(rng, scheme=scheme, unit=unit, seed=repetition, **options)
+            stated = {s.unit: s.value for s in made.statements if s.kind == "mean-risk"}
+            assert stated[unit] == made.bound
+            risk = process.risk(made, stated.values(), repetition)
+            for own, portions in ((unit, made.portions), (other, made.other_portions)):
+                violated[scheme, own] += stated[own] < risk
+                naive[scheme, own] += uncorrected(portions) < risk
+    print(f"of {repetitions} bounds fail {dict(violated)}, means {dict(naive)}")
     return violated, naive
-
-
-def report(title, counts, repetitions, record_property):
-    for (scheme, unit), count in counts.items():
-        print(f"{title}: {scheme}, unit {unit}: {count} of {repetitions}")
-        record_property(f"{title}: {scheme}, {unit}", f"{count}/{repetitions}")
 
 
 def test_the_moments_of_clipped_targets_agree_with_plain_draws():
@@ -142,102 +126,72 @@ def test_the_moments_of_clipped_targets_agree_with_plain_draws():
     x = np.array([[-1.5, 0.0], [0.1, 0.0], [0.9, 0.0]], np.float32)
     for process in (MODERATE, BINARY, DEPENDENT):
         first, second = process.target_moments(x)
+        deviation = np.hypot(process.noise, process.offset)
         for row in range(3):
-            rewards = SLOPE * x[row, 0] + np.hypot(process.noise, process.offset) * rng.normal(
-                size=10**6
-            )
+            rewards = SLOPE * x[row, 0] + deviation * rng.normal(size=10**6)
             y = np.clip((rewards + process.half_width) / (2 * process.half_width), 0, 1)
             assert abs(first[row] - y.mean()) < 5 * y.std() / 1e3 + 1e-9
             assert abs(second[row] - (y**2).mean()) < 5 * (y**2).std() / 1e3 + 1e-9
 
 
-@pytest.mark.filterwarnings("ignore:.*lie outside the return range")  # the narrow range, on purpose
 @pytest.mark.parametrize(
-    ("name", "repetitions", "delta", "delta_prime"),
+    ("process", "prior"), [(MODERATE, -4.0), (BINARY, 0.0)], ids=["moderate", "binary"]
+)
+@pytest.mark.parametrize(
+    ("repetitions", "delta", "delta_prime"),
     [
-        ("moderate", 8, 0.1, 0.05),
-        ("binary", 8, 0.1, 0.05),
-        *(
-            pytest.param(name, 300, delta, delta_prime, marks=pytest.mark.validity)
-            for name in ("moderate", "binary")
-            for delta, delta_prime in ((0.1, 0.05), (0.3, 0.2))
-        ),
+        (4, 0.1, 0.05),
+        pytest.param(200, 0.1, 0.05, marks=pytest.mark.validity),
+        pytest.param(200, 0.3, 0.2, marks=pytest.mark.validity),
     ],
 )
 def test_certificates_of_independent_steps_fail_at_most_at_their_rate(
-    name, repetitions, delta, delta_prime, record_property
+    process, prior, repetitions, delta, delta_prime
 ):
     """Every scheme, both units; and the same counting notices means passed off as bounds."""
-    process = {"moderate": MODERATE, "binary": BINARY}[name]
-    violated, naive = simulate(
-        process,
-        SCHEMES,
-        repetitions,
-        delta=delta,
-        delta_prime=delta_prime,
-        seed=20250301,
-        prior=WIDE[name],
-        learning_rate=0.1,
-        epoch_steps=3,
-    )
-    report(name, violated, repetitions, record_property)
-    report(f"{name}, means", naive, repetitions, record_property)
+    total = {"delta": delta, "delta_prime": delta_prime}
+    fits = {"seed": 20250301, "prior": prior, "learning_rate": 0.1}
+    violated, naive = simulate(process, SCHEMES, repetitions, **total, **fits)
     limit = most_failures(repetitions, delta + delta_prime)
+    assert len(violated) == 2 * len(SCHEMES)
     assert max(violated.values()) <= limit, violated
-    if repetitions >= 300 and delta + delta_prime < 0.2:
+    if repetitions >= 200 and delta + delta_prime < 0.2:
         assert min(naive.values()) > limit, naive
 
 
-@pytest.mark.parametrize("repetitions", [20, pytest.param(600, marks=pytest.mark.validity)])
-def test_dependence_within_episodes_leaves_the_episode_unit_valid(repetitions, record_property):
+@pytest.mark.parametrize(
+    ("process", "schemes", "repetitions"),
+    [
+        (DEPENDENT, ("holdout",), 10),
+        pytest.param(DEPENDENT, ("holdout",), 600, marks=pytest.mark.validity),
+        pytest.param(PAPER, SCHEMES, 50, marks=pytest.mark.validity),
+    ],
+    ids=["short", "long", "every scheme"],
+)
+def test_dependence_within_episodes_leaves_the_episode_unit_valid(process, schemes, repetitions):
     """All steps of an episode share an offset: what unit="step" assumes does not hold.
 
-    With the default failure probabilities of 0.035 in total the step unit of the hold-out fails in
-    about a third of all repetitions; nothing is asserted of it but that it was measured.
+    Its bounds by the hold-out fail far more often than they may.
     """
-    violated, _ = simulate(
-        DEPENDENT,
-        ("holdout",),
-        repetitions,
-        delta=0.025,
-        delta_prime=0.01,
-        seed=20250302,
-        prior=-6.0,
-        epoch_steps=20,
-    )
-    report("dependent", violated, repetitions, record_property)
-    assert violated["holdout", "episode"] <= most_failures(repetitions, 0.035)
-
-
-@pytest.mark.validity
-def test_dependence_within_episodes_for_every_scheme(record_property):
-    """The same with all schemes, 100 episodes of 200 steps as in the paper's setting."""
-    process = Process(half_width=3.0, noise=0.2, episodes=100, steps=200, offset=0.8)
-    violated, _ = simulate(
-        process,
-        SCHEMES,
-        50,
-        delta=0.025,
-        delta_prime=0.01,
-        seed=20250303,
-        prior=-6.0,
-        epoch_steps=30,
-    )
-    report("dependent, 100 x 200", violated, 50, record_property)
-    for scheme in SCHEMES:
-        assert violated[scheme, "episode"] <= most_failures(50, 0.035)
+    total = {"delta": 0.025, "delta_prime": 0.01}
+    violated, _ = simulate(process, schemes, repetitions, **total, seed=20250302, prior=-6.0)
+    limit = most_failures(repetitions, 0.035)
+    assert max(violated[scheme, "episode"] for scheme in schemes) <= limit
+    if repetitions >= 600:
+        assert violated["holdout", "step"] > limit
 
 
 # --- every statement of auto --------------------------------------------------------------------
 
 ALONE = Process(half_width=1.5, noise=0.5, episodes=28, steps=4, largest=1.8, falls=0.2)
-SHARED = Process(
-    half_width=2.5, noise=0.5, episodes=28, steps=4, largest=2.8, falls=0.2, offset=0.7
-)
-
-
-def name(statement):
-    return statement.quantity if statement.kind != "mean-risk" else f"risk, unit {statement.unit}"
+SHARED = replace(ALONE, half_width=2.5, largest=2.8, offset=0.7)
+LOW = -1.0  # an undiscounted return below it is a failure
+SHARES = {  # of the failure probability, by (L.4)
+    "tolerance": 1 / 2, "mean over episodes": 1 / 2, "band": 1 / 10, "monitor": 1 / 10,
+    "undiscounted return": 3 / 80, "expected undiscounted return": 3 / 80,
+    "discounted return": 3 / 80, "expected discounted return": 3 / 80,
+    "early termination": 3 / 40, "low return": 3 / 40, "mean over steps": 1, "jointly": 1,
+}  # fmt: skip
 
 
 class Truth:
@@ -245,41 +199,50 @@ class Truth:
 
     def __init__(self, process, certificate, episodes, seed):
         drawn = process.draw(episodes, np.random.default_rng(seed))
-        x, rewards = drawn.observations, drawn.rewards
+        x, rewards = drawn.observations, drawn.rewards  # gamma = 0: the return is the reward
         elapsed = np.tile(np.arange(process.steps), episodes)
-        scaling, network = certificate.chain.scaling, certificate.chain.network
-        found = network(scaling.inputs(x.reshape(-1, FEATURES), elapsed)).reshape(rewards.shape)
-        errors = scaling.returns(found) - rewards  # gamma = 0: the return is the reward
-        profile = np.array(certificate.beforehand.profile)
-        at = np.minimum(np.arange(process.steps) * len(profile) // process.steps, len(profile) - 1)
-        self.falls = process.falls
-        self.losses = np.square(found - np.clip(scaling.targets(rewards), 0, 1)).mean(axis=1)
-        self.scores = {
-            "tolerance": np.sqrt(np.square(errors).mean(axis=1)),
-            "band": (np.abs(errors) / profile[at]).max(axis=1),
-            "monitor": self.deviation(certificate, errors),
+        found = certificate.predictor(x.reshape(-1, FEATURES), elapsed=elapsed).mean
+        self.errors = found.reshape(rewards.shape) - rewards
+        edge = process.half_width
+        clipped = found.reshape(rewards.shape) - np.clip(rewards, -edge, edge)
+        self.losses = np.square(clipped / (2 * edge)).mean(axis=1)
+        self.returns = {
+            "discounted-return": rewards[:, 0],
+            "undiscounted-return": rewards.sum(axis=1),
         }
-        self.returns = {"discounted": rewards[:, 0], "undiscounted": rewards.sum(axis=1)}
+        self.falls = process.falls
 
-    def deviation(self, certificate, errors):
-        """With gamma = 0 a deviation is minus the error at the first step of its window."""
-        before = certificate.beforehand
-        number = np.arange(errors.shape[1]) // before.window
-        widths = np.array(before.widths)[np.minimum(number, len(before.widths) - 1)]
-        return (np.abs(errors[:, number * before.window]) / widths).max(axis=1)
+    def scores(self, statement):
+        """(episodes,) what the statement bounds for a share of them."""
+        errors, chosen = np.abs(self.errors), statement.chosen
+        steps = np.arange(errors.shape[1])
+        match statement.kind:
+            case "tolerance":
+                return np.sqrt(np.square(errors).mean(axis=1))
+            case "band":
+                profile = np.array(chosen["profile"])
+                return (errors / profile[steps * len(profile) // len(steps)]).max(axis=1)
+            case "monitor":  # with gamma = 0 that of a window is the error at its first step
+                first = steps[:: chosen["window"]]
+                widths = chosen["widths"]
+                own = [widths[min(number, len(widths) - 1)] for number in range(len(first))]
+                return (errors[:, first] / own).max(axis=1)
+        return self.returns[statement.target]
 
     def violated(self, statement, value):
         """Whether `value` in place of the statement's is wrong; None if too close to tell."""
-        if statement.kind == "failure":
-            return value < self.falls
-        if statement.kind == "return" and statement.share is None:
-            return value > 0.0
-        if statement.kind == "mean-risk":
-            return _decided(self.losses, value * 1.0, above=True)
-        if statement.kind == "return":
-            reached = self.returns[statement.quantity.split()[0]] >= value
-        else:
-            reached = self.scores[statement.kind] <= value
+        match statement.kind, statement.target:
+            case "failure", "early-termination":
+                return value < self.falls
+            case "failure", "low-return":
+                low = self.returns["undiscounted-return"] < LOW
+                return _decided(low.astype(float), value, above=True)
+            case "mean-risk", _:
+                return _decided(self.losses, value, above=True)
+            case "return", _ if statement.share is None:
+                return value > 0.0
+        scores, most = self.scores(statement), statement.direction == "at-most"
+        reached = scores <= value if most else scores >= value
         return _decided(reached.astype(float), statement.share, above=False)
 
 
@@ -291,88 +254,47 @@ def _decided(values, limit, *, above):
     return bool(values.mean() > limit) is above
 
 
-def claimed(statement):
-    """The number that a statement promises, in the units of its truth."""
-    return statement.value if statement.kind in ("mean-risk", "failure") else statement.value_raw
-
-
-def guessed(statement, width):
-    """What the sample says, passed off as a promise."""
-    return statement.estimate**2 / width**2 if statement.kind == "mean-risk" else statement.estimate
-
-
-def simulate_auto(process, repetitions, *, delta, delta_prime, seed):
-    """Violations of each statement, of its estimate, and of any of the statements."""
-    rng = np.random.default_rng(seed)
-    violated, naive, allowed, together = {}, {}, {}, 0
-    with short_fits(regression_steps=15, hidden=SMALL):
-        for repetition in range(repetitions):
-            certificate = certify(
-                process.record(rng),
-                scheme="auto",
-                unit=("step", "episode")[repetition % 2],
-                pilot_episodes=3,
-                return_range=(-process.half_width, process.half_width),
-                return_floor=-process.largest * process.steps,
-                gamma=0.0,
-                thin=1,
-                time_limit=process.steps,
-                delta=delta,
-                delta_prime=delta_prime,
-                seed=repetition,
-            )
-            small = Truth(process, certificate, 2000, (seed, repetition))
-            large = None
-            wrong = []
-            for statement in certificate.statements:
-                key = name(statement) if statement.kind != "tolerance" else "tolerance"
-                allowed[key] = 1 - statement.confidence
-                for counts, value in (
-                    (violated, claimed(statement)),
-                    (naive, guessed(statement, certificate.width)),
-                ):
-                    answer = small.violated(statement, value)
-                    if answer is None:
-                        large = large or Truth(process, certificate, 60_000, (seed, repetition, 1))
-                        answer = bool(large.violated(statement, value))
-                    counts.setdefault(key, set())
-                    if answer:
-                        counts[key].add(repetition)  # several tolerances are one statement
-                    if answer and counts is violated:
-                        wrong.append(key)
-            together += bool(set(wrong) - {"risk, unit step"} if process.offset else wrong)
-    return (
-        {key: len(found) for key, found in violated.items()},
-        {key: len(found) for key, found in naive.items()},
-        allowed,
-        together,
-    )
+def simulate_auto(process, repetitions, seed):
+    """Repetitions that violate each statement, or any joint one; and the same of the estimates."""
+    rng, preset = np.random.default_rng(seed), short(updates=15, width=8)
+    options = {"delta": 0.3, "delta_prime": 0.15, "preset_values": preset}
+    options |= {"fail_below": LOW, "time_limit": process.steps}
+    floor = -process.largest
+    options |= {"return_floor": floor * process.steps, "discounted_floor": floor}
+    violated, naive = Counter(), Counter()
+    for repetition in range(repetitions):
+        unit = ("step", "episode")[repetition % 2]
+        made = process.certified(rng, scheme="auto", unit=unit, seed=repetition, **options)
+        small, large = Truth(process, made, 2000, (seed, repetition)), None
+        wrong, guessed = set(), set()  # several tolerances are one statement
+        for s in made.statements:
+            numbers = s.value_raw, s.estimate
+            if s.kind == "mean-risk":
+                numbers = s.value, (s.estimate / made.width) ** 2
+            for names, value in zip((wrong, guessed), numbers, strict=True):
+                answer = small.violated(s, value)
+                if answer is None:
+                    large = large or Truth(process, made, 60_000, (seed, repetition, 1))
+                    answer = large.violated(s, value)
+                if answer:
+                    names.update([s.name] if s.joint_confidence is None else [s.name, "jointly"])
+        stated = {s.name: 1 - s.confidence for s in made.statements}
+        stated["jointly"] = 1 - made.joint_confidence
+        assert stated == pytest.approx({k: 0.45 * v for k, v in SHARES.items()})
+        violated.update(wrong)
+        naive.update(guessed)
+    return violated, naive
 
 
 @pytest.mark.parametrize("process", [ALONE, SHARED], ids=["independent", "dependent"])
-@pytest.mark.parametrize("repetitions", [20, pytest.param(600, marks=pytest.mark.validity)])
-def test_every_statement_of_auto_fails_at_most_at_its_rate(process, repetitions, record_property):
+@pytest.mark.parametrize("repetitions", [10, pytest.param(600, marks=pytest.mark.validity)])
+def test_every_statement_of_auto_fails_at_most_at_its_rate(process, repetitions):
     """Each alone and all jointly; where steps depend on each other, all but that of unit step."""
-    delta, delta_prime = 0.3, 0.15
-    violated, naive, allowed, together = simulate_auto(
-        process, repetitions, delta=delta, delta_prime=delta_prime, seed=20250304
-    )
-    kinds = {
-        "tolerance", "risk, unit step", "risk, unit episode",
-        "error of the predicted return at every step of a new episode at once",
-        "deviation from the prediction, at all steps of a new episode at once,",
-        "discounted return of a new episode", "undiscounted return of a new episode",
-        "expected discounted return of a new episode",
-        "expected undiscounted return of a new episode",
-        "probability that an episode terminates early",
-    }  # fmt: skip
-    assert set(violated) == kinds
-    for key in sorted(kinds):
-        print(f"{key}: {violated[key]} of {repetitions}, allowed {allowed[key]:.4f}, {naive[key]}")
-        record_property(key, f"{violated[key]}/{repetitions}")
-        if key == "risk, unit step" and process.offset:
-            continue
-        assert violated[key] <= most_failures(repetitions, allowed[key]), key
-        if repetitions >= 600:
-            assert naive[key] > most_failures(repetitions, allowed[key]), key
-    assert together <= most_failures(repetitions, delta + delta_prime)
+    violated, naive = simulate_auto(process, repetitions, seed=20250304)
+    print(f"of {repetitions} statements fail {dict(violated)}, estimates {dict(naive)}")
+    for name, share in SHARES.items():
+        limit = most_failures(repetitions, 0.45 * share)
+        if name != "mean over steps" or not process.offset:
+            assert violated[name] <= limit, (name, violated)
+        if repetitions >= 600 and share < 1:  # an unbiased estimate fails every other time
+            assert naive[name] > limit, (name, naive)

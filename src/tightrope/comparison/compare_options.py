@@ -1,14 +1,14 @@
 """How two policies are compared: the fields are the options of the command, and their help."""
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Sequence
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from tightrope.certificates.ledger import DELTA, DELTA_PRIME, Ledger, comparison_ledger
 from tightrope.certificates.options import Auto, Off, Termination
 from tightrope.errors import InputError
-from tightrope.records import checked, named
+from tightrope.records import checked
 from tightrope.seeds import Seed, resolve_seed
 
 __all__ = ["CompareOptions"]
@@ -67,15 +67,6 @@ class CompareOptions:
             self.ledger(["return"])
         except ValueError as error:
             raise InputError(str(error)) from None
-
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> "CompareOptions":
-        """Options by name.
-
-        Raises:
-            InputError: a name is not an option, or a value is outside its set.
-        """
-        return named(cls, values)
 
     def ledger(self, questions: Sequence[str]) -> Ledger:
         """What each side of each question may fail with."""

@@ -10,13 +10,7 @@ from tightrope.comparison.compare_options import CompareOptions
 from tightrope.comparison.questions import UNDECIDED
 from tightrope.comparison.result import ends_text
 from tightrope.errors import InputError, as_lines
-from tightrope.rollouts.results_table import (
-    Reading,
-    ResultsTable,
-    counts_of,
-    is_results,
-    read_results,
-)
+from tightrope.rollouts.results_table import Reading, counts_of, is_results, read_results
 
 __all__ = ["Answer", "CountComparison", "are_counts", "compare_counts"]
 
@@ -121,13 +115,10 @@ def _points(low: float, high: float) -> str:
 
 def are_counts(first: Any, second: Any) -> bool:
     """Whether one of two results is counts."""
-
-    def is_counts(each: Any) -> bool:
-        if isinstance(each, ResultsTable):
-            return not each.ordered
-        return isinstance(each, str) and counts_of(each) is not None
-
-    return is_counts(first) or is_counts(second)
+    return any(
+        counts_of(each) is not None if isinstance(each, str) else not getattr(each, "ordered", True)
+        for each in (first, second)
+    )
 
 
 def compare_counts(

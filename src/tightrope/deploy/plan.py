@@ -5,7 +5,7 @@ is taken to stay as it is.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 
 import numpy as np
 
@@ -24,31 +24,12 @@ from tightrope.deploy.check import Conditions, check
 from tightrope.errors import InputError, as_lines
 from tightrope.rollouts.results_table import table_of
 
-__all__ = ["Terms", "episodes_for", "forecast", "summary", "target_summary", "terms"]
+__all__ = ["episodes_for", "forecast", "summary", "target_summary", "terms"]
 
 _MOST = 10_000  # episodes that a search goes up to
 _FINEST = 50_000  # units that stand for more of them
 _TAIL = 0.2  # of the scores, whose excess tells how far larger ones would be
 _COUNTED = ("episodes", "n", "draws")
-
-
-@dataclass(frozen=True)
-class Terms:
-    """What a mean risk is made of, as squared errors on the normalised scale.
-
-    Attributes:
-        parts: of the bound; they add up to it.
-        dependence: what the bound does *not* contain: what it would grow by if steps counted for
-            the information they carry; 0 in unit episode.
-    """
-
-    parts: Parts
-    dependence: float
-
-    @property
-    def dominating(self) -> str:
-        """The largest part, in words."""
-        return PARTS[max(PARTS, key=lambda name: getattr(self.parts, name))]
 
 
 def forecast(certificate: Certificate, episodes: int) -> tuple[Statement, ...]:
@@ -86,15 +67,19 @@ def episodes_for(certificate: Certificate, conditions: Conditions) -> int | None
     return upper
 
 
-def terms(certificate: Certificate) -> Terms:
-    """What the certificate's own mean risk is made of."""
+def terms(certificate: Certificate) -> tuple[Parts, float]:
+    """What the certificate's own mean risk is made of, as squared errors on the normalised scale.
+
+    The parts add up to the bound. The number beside them is *not* in it: what it would grow by if
+    steps counted for the information they carry; 0 in unit episode.
+    """
     c, ahead = certificate, _Forecast(certificate)
     hidden = 0.0
     if c.unit == "step":
         share = min((c.effective_n or 0.0) / max(c.portions[-1].n, 1), 1.0)
         (fewer,) = ahead.grown(c.statement(f"mean over {c.unit}s"), share)
         hidden = max(fewer.value - (c.bound or 0.0), 0.0)
-    return Terms(breakdown(c.portions, c.ledger, c.settings.kappa)[-1], hidden)
+    return breakdown(c.portions, c.ledger, c.settings.kappa)[-1], hidden
 
 
 def summary(certificate: Certificate, numbers: Iterable[int]) -> str:
@@ -247,17 +232,17 @@ def _table(columns: dict[str, tuple[Statement, ...]]) -> list[str]:
 
 def _made_of(c: Certificate) -> list[str]:
     """What the mean risk consists of, in words."""
-    made, scale = terms(c), c.width**2
+    (parts, hidden), scale = terms(c), c.width**2
     lines = [f"What the mean over {c.unit}s is made of (squared return units)"]
     for key, name in PARTS.items():
-        value = getattr(made.parts, key)
+        value = getattr(parts, key)
         if value:
             share = f"{value / c.bound:.0%}" if c.bound else ""
             lines.append(f"  {name:<20} {rounded(value * scale, 'nearest'):>10}   {share}")
-    lines.append(f"  Largest: {made.dominating}.")
+    lines.append(f"  Largest: {PARTS[max(PARTS, key=lambda name: getattr(parts, name))]}.")
     if c.unit == "step":
         lines.append(
-            f"  Not in it: {rounded(made.dependence * scale, 'nearest')} more, if steps counted as "
+            f"  Not in it: {rounded(hidden * scale, 'nearest')} more, if steps counted as "
             f"the {c.effective_n:,.0f} independent ones that they are worth."
         )
     return lines
