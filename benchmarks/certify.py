@@ -9,13 +9,15 @@ the table come from one run, so that their ratios mean something.
 import argparse
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 
 import tightrope as tr
-from tightrope.rollouts import Episode, Episodes, join
+from tightrope.rollouts import Episode, Episodes, join, save
 
 SCHEMES = ("auto", "nonrec-noninf", "nonrec-inf", "rec-2", "rec-6")
 
@@ -33,17 +35,20 @@ def recording(episodes: int, steps: int, features: int, seed: int = 0) -> Episod
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--one", action="store_true", help="one certificate, nothing printed")
+    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
     episodes = recording(200, 1000, 27)
-    if parser.parse_args().one:
-        tr.certify(episodes, thin=5, seed=1)
-        return
-    command = [sys.executable, __file__, "--one"]
-    alone = seconds(lambda: subprocess.run(command, check=True))
+    folder = Path(tempfile.mkdtemp())
+    save(episodes, folder / "episodes.safetensors")
+
+    def command(out: str) -> list[str]:
+        source = str(folder / "episodes.safetensors")
+        options = ["--thin", "5", "--seed", "1", "--quiet", "--out", str(folder / out)]
+        return [sys.executable, "-m", "tightrope", "certify", source, *options]
+
+    alone = seconds(lambda: subprocess.run(command("alone"), check=True))
 
     def both() -> None:
-        for process in [subprocess.Popen(command) for _ in range(2)]:
+        for process in [subprocess.Popen(command(out)) for out in ("first", "second")]:
             assert process.wait() == 0
 
     print(f"one command, scheme auto            {alone:7.1f} s")

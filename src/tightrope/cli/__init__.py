@@ -1,5 +1,11 @@
 """The command: a module per verb, thin, no logic of its own; only the named verb is imported."""
 
+import os
+
+# Before NumPy is imported: the threads of its products spin while they wait, and two certificates
+# on the same cores would stop each other (benchmarks/README.md).
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 from tightrope.cli.app import main
 
 __all__ = ["main"]
