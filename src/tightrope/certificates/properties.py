@@ -104,7 +104,7 @@ def _number(one: Property, episodes: Episodes, index: int) -> float:
     assert one.function is not None
     place = f"property {one.name!r} of {_place(episodes, index)}"
     try:
-        value = one.function(episodes.episode(index))
+        value = one.function(episodes[index])
         found: NDArray[Any] = np.asarray(value)
         number = float(found) if found.ndim == 0 and found.dtype.kind in "biuf" else math.nan
     except Exception as error:  # whatever the user's own code raises

@@ -8,7 +8,7 @@ from tightrope.certificates.options import Options
 from tightrope.cli.flags import command
 from tightrope.cli.text import show
 from tightrope.errors import InputError
-from tightrope.rollouts.collect import Rollout
+from tightrope.rollouts.collecting import Rollout
 from tightrope.rollouts.results_table import Reading
 
 __all__ = ["certify", "properties_given", "source_or_demo"]

@@ -7,7 +7,7 @@ from typing import Annotated
 from tightrope.cli.flags import command
 from tightrope.cli.text import show
 from tightrope.errors import InputError
-from tightrope.rollouts.collect import Rollout
+from tightrope.rollouts.collecting import Rollout
 from tightrope.seeds import Seed
 
 __all__ = ["collect"]

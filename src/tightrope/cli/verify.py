@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from tightrope.cli.flags import command
 from tightrope.cli.text import show
 from tightrope.errors import InputError
-from tightrope.rollouts.collect import Rollout
+from tightrope.rollouts.collecting import Rollout
 
 __all__ = ["verify"]
 

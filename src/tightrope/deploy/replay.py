@@ -19,7 +19,7 @@ from tightrope.environments import recorded_environment
 from tightrope.errors import InputError, one_line
 from tightrope.policies import Policy, act_in_blocks
 from tightrope.rollouts import Episode, Episodes, Rollout, policy_source
-from tightrope.rollouts.collect import describe, episode_seeds, fitting
+from tightrope.rollouts.collecting import describe, episode_seeds, fitting
 from tightrope.rollouts.stepping import roll_out
 
 __all__ = ["ReplayedEpisode", "replay"]
@@ -111,7 +111,7 @@ def replay(
     for index in sample:  # in an environment of its own: a reset may leave something behind
         made = built.make()
         try:
-            replayed.append(_again(recorded.episode(int(index)), loaded, made))
+            replayed.append(_again(recorded[index], loaded, made))
         finally:
             made.close()
     return replayed, [*problems, *(line for one in replayed for line in one.problems)]

@@ -145,15 +145,16 @@ def _episode(env: MonitorWrapper, policy: Policy, block: int, seed: int) -> Moni
     noise = np.random.default_rng([seed, 1])  # as in a collection with this seed
     statuses: list[Any] = []
 
-    def act(observation: Any) -> Any:
-        rows = np.asarray(observation, np.float32)[None]  # (1, features)
+    def act(observation: NDArray[np.float32]) -> Any:
+        statuses.append(env.status)
+        rows = observation[None]  # (1, features)
         drawn = noise.standard_normal((1, policy.noise_size), np.float32)
         actions = act_in_blocks(policy, rows, drawn, block=block)
         check_actions(policy, actions, env.action_space)
         return actions[0]
 
-    roll_out(act, env, seed, watch=lambda _: statuses.append(env.status))
-    steps = statuses[1:]  # the first is that of the reset
+    roll_out(act, env, seed)
+    steps = [*statuses[1:], env.status]  # the first is that of the reset
     return MonitoredEpisode(
         seed=seed,
         values=np.array([status.value for status in steps]),
