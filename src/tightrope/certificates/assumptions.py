@@ -64,7 +64,7 @@ def assumptions_of(split: Split) -> tuple[str, ...]:
         f"Mean risks are about returns clipped to [{scaling.low:.4g}, {scaling.high:.4g}], a range "
         f"fixed by {SOURCES[scaling.source]} before the calibration episodes were used."
     )
-    if settings.scheme.anytime:
+    if settings.scheme.kind == "sequential":
         found.append(
             "The bounds hold at every number of episodes at once, so the search could stop at any."
         )

@@ -11,7 +11,7 @@ from dataclasses import astuple, dataclass
 
 from tightrope.bounds import bet_loss, pac_bayes_bet, pac_bayes_kl, split_kl
 from tightrope.certificates.ledger import LedgerEntry
-from tightrope.certificates.statements.pac_bayes import MU, Portion
+from tightrope.certificates.statements.pac_bayes import Portion
 
 __all__ = ["PARTS", "Parts", "breakdown"]
 
@@ -94,9 +94,9 @@ def _risk(p: Portion, delta: float) -> Parts:
 
 def _excess(p: Portion, delta: float, kappa: float) -> Parts:
     certain = split_kl(
-        p.upper_plus, p.lower_minus, kl=0.0, n=p.n, delta=delta, low=-kappa, high=1.0, mu=MU
+        p.upper_plus, p.lower_minus, kl=0.0, n=p.n, delta=delta, low=-kappa, high=1.0, mu=0.0
     )
-    return _steps(p.mean, p.mean, MU + p.upper_plus - p.lower_minus, float(certain), p)
+    return _steps(p.mean, p.mean, p.upper_plus - p.lower_minus, float(certain), p)
 
 
 def _steps(empirical: float, spread: float, drawn: float, certain: float, p: Portion) -> Parts:

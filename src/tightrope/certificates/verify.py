@@ -18,7 +18,6 @@ from tightrope.certificates.recompute import choices, recompute
 from tightrope.certificates.settings import Settings, settle
 from tightrope.certificates.split import Split, split_episodes
 from tightrope.certificates.statements.base import OUTWARD
-from tightrope.certificates.table_certificate import certify_table
 from tightrope.errors import InputError, one_line
 from tightrope.posteriors import Gaussians, Scaling, kl_divergence
 
@@ -116,10 +115,10 @@ def _fitted_again(stated: Certificate) -> tuple[list[str], Certificate]:
 
 def _table_again(stated: Certificate) -> Certificate:
     """The certificate of the rows of a table of results."""
-    properties = tuple(each.recorded for each in stated.settings.properties)
     seeded = stated.options.seeded(stated.settings.seed)
-    settings = settle(seeded, stated.rollouts, properties=properties)
-    return certify_table(stated.rollouts, settings, options=stated.options)
+    settings = settle(seeded, stated.rollouts, properties=stated.settings.properties)
+    split = split_episodes(stated.rollouts, settings)
+    return recompute(split, None, options=stated.options)
 
 
 def _settings_problems(stated: Certificate) -> Iterator[str]:
@@ -144,7 +143,7 @@ def _settings_problems(stated: Certificate) -> Iterator[str]:
     again = settle(
         replace(options, **known, device="cpu"),
         stated.rollouts,
-        properties=tuple(each.recorded for each in settings.properties),
+        properties=settings.properties,
         preset=settings.preset,  # may be of the issuer's own
         training=scaling if scaling.source == "training" else None,
         rolled_out=settings.until is not None,

@@ -166,7 +166,7 @@ def _judge(
         anytime=options.order == "recorded",
         candidates=options.candidates,
         confidence=ledger.confidence,
-        ledger=ledger.entries(),
+        ledger=ledger.entries,
         assumptions=tuple(_assumptions(one, other, options, recorded=recorded)),
         returns=(_returns(sides[0]), _returns(sides[1])),
     )

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from tightrope.certificates.ledger import DELTA, DELTA_PRIME, Ledger, comparison_ledger
-from tightrope.certificates.options import Auto, Off, Termination
+from tightrope.certificates.ledger import DELTA, DELTA_PRIME, Ledger
+from tightrope.certificates.options import Auto, Candidates, Discount, Off, Proper, Termination
 from tightrope.errors import InputError
 from tightrope.records import checked
 from tightrope.seeds import Seed, resolve_seed
@@ -28,7 +28,7 @@ class CompareOptions:
     """Episodes of each policy after which to stop, decided or not; of recordings all are used."""
     batch: _Several = 50
     """Episodes of each policy that are rolled out before looking again."""
-    gamma: Annotated[float, Field(ge=0, le=1)] | Auto = "auto"
+    gamma: Discount | Auto = "auto"
     """Discount factor of the returns that are compared; auto: that of two certificates, else 1."""
     return_range: tuple[float, float] | Off = "off"
     """Smallest and largest return that any episode can have. With it expected returns are compared,
@@ -41,12 +41,12 @@ class CompareOptions:
     order: Literal["recorded", "random"] = "recorded"
     """Order of recorded episodes; random: one that is drawn from the seed, for tables that were
     sorted. The comparison then holds for this number of episodes only."""
-    candidates: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    candidates: Candidates = 1
     """Number of such comparisons you may choose from, such as one policy against each of several;
     the confidence accounts for it."""
-    delta: float = DELTA
+    delta: Proper = DELTA
     """Failure probability of all intervals together, first part."""
-    delta_prime: float = DELTA_PRIME
+    delta_prime: Proper = DELTA_PRIME
     """The second part, as in certificates; nothing is drawn here, so both are spent on the data."""
     seed: Seed = "fresh"
     """Root of the episodes' seeds, and of a random order; fresh: one that is drawn and recorded."""
@@ -63,14 +63,15 @@ class CompareOptions:
             )
         if self.seed != "fresh":
             resolve_seed(self.seed)
-        try:
-            self.ledger(["return"])
-        except ValueError as error:
-            raise InputError(str(error)) from None
+        if self.delta + self.delta_prime >= 1:
+            raise InputError(
+                f"`delta` + `delta_prime` must be below 1, found {self.delta!r} + "
+                f"{self.delta_prime!r}"
+            )
 
     def ledger(self, questions: Sequence[str]) -> Ledger:
         """What each side of each question may fail with."""
-        return comparison_ledger(
+        return Ledger.comparison(
             questions,
             delta=self.delta,
             delta_prime=self.delta_prime,

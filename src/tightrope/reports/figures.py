@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.certificates import Certificate, Evidence, Statement
+from tightrope.certificates.evidence import every
 from tightrope.certificates.statements.band import half_widths
 from tightrope.certificates.text import percent, rounded, rows_of
 from tightrope.reports.charts import Axis, Chart, Series, Table, number, plain, spread
@@ -130,9 +131,9 @@ class Figures:
         return Chart(
             key="along",
             title="Predicted against observed return",
-            reading=f"Return still to come, from {seen.steps} of an episode: what was observed, "
-            f"what was predicted, and the {self.around}. First shown is the worst predicted of the "
-            f"{len(seen):,} {self.name}.{left_out}",
+            reading=f"Return still to come, from {every(seen.thin)} of an episode: what was "
+            f"observed, what was predicted, and the {self.around}. First shown is the worst "
+            f"predicted of the {len(seen):,} {self.name}.{left_out}",
             says=f"In the worst predicted episode the RMS error is {number(seen.rms[episode])}; "
             f"the observed return goes from {number(returns[0])} to {number(returns[-1])}, the "
             f"predicted from {number(predicted[0])} to {number(predicted[-1])}.",
