@@ -157,7 +157,7 @@ NOT_UNDERSTOOD = {
     "verify here there": "Unused Tokens: ['there']",
     "collect policy.py:act": "--out requires an argument",
     "train ppo --env E --out run --tau 1": "Unknown option: --tau",
-    "train sac --env E --out run --levels 1 2 many": "--levels must be a whole number, found 'many'",
+    "train sac --env E --out run --levels 1 2 many": "--levels must be a whole number, found",
 }
 
 
