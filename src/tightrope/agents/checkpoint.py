@@ -21,7 +21,7 @@ from tightrope.agents.replay_buffer import CompactReplayBuffer
 from tightrope.agents.segments import Segment, read_segments, sweep, write_segment
 from tightrope.agents.training_statistics import TrainingStatistics
 from tightrope.errors import InputError, one_line
-from tightrope.files import WriteError, delete, replace_atomically
+from tightrope.files import WriteError, delete, write_file
 
 __all__ = ["delete_checkpoint", "load_checkpoint", "restore", "save_checkpoint"]
 
@@ -84,7 +84,7 @@ def _write(
         "random": _random(model),
     }
     try:
-        replace_atomically(path, lambda temporary: torch.save(content, temporary))
+        write_file(path, lambda temporary: torch.save(content, temporary), replace=True)
     except RuntimeError as error:  # what torch makes of a full disk
         raise WriteError(path, f"is the disk full? ({one_line(error)})") from None
     return segments

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.errors import one_line
-from tightrope.files import WriteError, replace_atomically
+from tightrope.files import WriteError, write_file
 
 __all__ = ["COLUMNS", "Log", "read_log"]
 
@@ -36,7 +36,7 @@ class Log:
                 writer.writerow(COLUMNS)
                 writer.writerows([_text(row.get(name)) for name in COLUMNS] for row in rows)
 
-        replace_atomically(path, write)
+        write_file(path, write, replace=True)
         self._failing = False  # the last row could not be written
         self._cleanup = contextlib.ExitStack()
         self._cleanup.enter_context(_quiet_threads())

@@ -35,7 +35,7 @@ from tightrope.agents.specification import Run, build, specify
 from tightrope.agents.training_statistics import TrainingStatistics
 from tightrope.environments import EnvInfo
 from tightrope.errors import InputError
-from tightrope.files import replace_atomically
+from tightrope.files import write_file
 from tightrope.progress import progress_bar
 
 __all__ = ["TrainingInterruptedError", "train"]
@@ -157,7 +157,7 @@ class _Training:
             finally:
                 self.log.close()
         self._require_folder()
-        replace_atomically(self.finished, lambda temporary: None)
+        write_file(self.finished, lambda temporary: None, replace=True)
         delete_checkpoint(self.checkpoint)
         return self.snapshots
 
