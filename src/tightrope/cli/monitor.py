@@ -1,12 +1,12 @@
 """tightrope monitor: episodes with the calibrated monitor of a certificate watching."""
 
-import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
 from tightrope.cli.flags import command
 from tightrope.cli.text import show
-from tightrope.errors import InputError, printable
+from tightrope.errors import printable
+from tightrope.rollouts import Rollout
 from tightrope.seeds import Seed
 
 __all__ = ["monitor"]
@@ -42,30 +42,17 @@ def monitor(
         save: Also write the monitor to this new .safetensors file, for a machine without torch.
     """
     from tightrope.deploy.monitor import Monitor, check_destination
-    from tightrope.deploy.watch import MonitoredEpisode, summary, watch
+    from tightrope.deploy.watch import summary, watch
 
-    if no_normalize and normalize != "none":
-        raise InputError("expected `normalize` or `no_normalize`, found both")
     if save != "none":
         check_destination(save)
-    given = None if normalize == "none" else normalize
-    out = sys.stdout  # what environments print goes elsewhere meanwhile
-
-    def follow(episode: MonitoredEpisode) -> None:
-        print(printable(str(episode)), file=out, flush=True)
-
-    watching = Monitor(certificate)
-    watched = watch(
-        watching,
-        policy,
-        env or None,
-        episodes=episodes,
-        seed=seed,
-        normalize=False if no_normalize else given,
-        trust=trust,
-        sample=sample,
-        show=follow,
-    )
+    rollout = Rollout(normalize=normalize, no_normalize=no_normalize, trust=trust, sample=sample)
+    watching, watched = Monitor(certificate), []
+    for episode in watch(
+        watching, policy, env or None, episodes=episodes, seed=seed, rollout=rollout
+    ):
+        watched.append(episode)
+        print(printable(str(episode)), flush=True)
     show(summary(watching, watched))
     if save != "none":
         watching.save(save)
