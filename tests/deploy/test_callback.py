@@ -133,7 +133,10 @@ class Wrapped(gym.Wrapper):
     ("env", "words"),
     [
         (lambda: Monitor(Counting()), "expected an environment that Gymnasium can build"),
-        (lambda: Wrapped(gym.make("Pendulum-v1")), "cannot build 'Pendulum-v1' again .*Wrapped.*: pass `env`"),
+        (
+            lambda: Wrapped(gym.make("Pendulum-v1")),
+            "cannot build 'Pendulum-v1' again .*Wrapped.*: pass `env`",
+        ),
     ],
     ids=["no spec", "a wrapper"],
 )
