@@ -1,6 +1,5 @@
 """Commands on policies and their episodes: collect, train, compare and monitor."""
 
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -175,21 +174,17 @@ def monitor(
         save: Also write the monitor to this new .safetensors file, for a machine without torch.
     """
     from tightrope.deploy.monitor import Monitor, check_destination
-    from tightrope.deploy.watch import MonitoredEpisode, summary, watch
+    from tightrope.deploy.watch import summary, watch
 
-    loading = Rollout(normalize=normalize, no_normalize=no_normalize, trust=trust, sample=sample)
-    given = {name: loading.arguments[name] for name in ("normalize", "trust", "sample")}
     if save != "none":
         check_destination(save)
-    out = sys.stdout  # what environments print goes elsewhere meanwhile
-
-    def follow(episode: MonitoredEpisode) -> None:
-        print(printable(str(episode)), file=out, flush=True)
-
-    watching = Monitor(certificate)
-    watched = watch(
-        watching, policy, env or None, episodes=episodes, seed=seed, show=follow, **given
-    )
+    rollout = Rollout(normalize=normalize, no_normalize=no_normalize, trust=trust, sample=sample)
+    watching, watched = Monitor(certificate), []
+    for episode in watch(
+        watching, policy, env or None, episodes=episodes, seed=seed, rollout=rollout
+    ):
+        watched.append(episode)
+        print(printable(str(episode)), flush=True)
     show(summary(watching, watched))
     if save != "none":
         watching.save(save)
