@@ -13,13 +13,26 @@ from typing import Any
 from tightrope.errors import InputError, one_line
 
 __all__ = [
+    "EXTRAS",
     "import_file",
     "import_module",
+    "missing_extra",
     "needed",
     "quiet_registration",
     "user_function",
     "user_object",
 ]
+
+# The extra that brings a package which the base install has not.
+EXTRAS = {
+    **dict.fromkeys(("torch", "gymnasium", "cloudpickle", "yaml"), "certify"),
+    **dict.fromkeys(("stable_baselines3", "sb3_contrib", "tensorboard"), "train"),
+    **dict.fromkeys(("pandas", "pyarrow"), "tables"),
+    **dict.fromkeys(("minari", "h5py"), "minari"),
+    "matplotlib": "plots",
+    "mujoco": "mujoco",
+    "onnxruntime": "onnx",
+}
 
 
 def import_module(name: str) -> ModuleType:
@@ -104,11 +117,14 @@ def quiet_registration() -> Iterator[None]:
             warnings.filters.remove(ours)  # type: ignore[attr-defined]
 
 
-def needed(module: str, what: str, extra: str = "minari") -> Any:
+def needed(module: str, what: str, extra: str = "") -> Any:
     """The module of an extra; raises InputError with the remedy if it is missing."""
     try:
         return importlib.import_module(module)
     except ImportError:
-        raise InputError(
-            f"{what} needs the extra '{extra}': pip install \"tightrope[{extra}]\""
-        ) from None
+        raise InputError(missing_extra(what, extra or EXTRAS[module.partition(".")[0]])) from None
+
+
+def missing_extra(what: str, extra: str) -> str:
+    """What to say of something that the base install cannot do."""
+    return f'{what} needs the extra {extra!r}: pip install "tightrope[{extra}]"'
