@@ -182,7 +182,7 @@ def read_yaml(text: str) -> Any:
     """
     if len(text) > _LONGEST_TEXT:
         raise ValueError(f"a document of {len(text):,} characters, more than {_LONGEST_TEXT:,}")
-    yaml = needed("yaml", "a run folder of rl-baselines3-zoo", "certify")
+    yaml = needed("yaml", "a run folder of rl-baselines3-zoo")
 
     class Loader(yaml.SafeLoader):  # type: ignore[misc, name-defined]
         """PyYAML's, which imports nothing and calls nothing."""

@@ -154,7 +154,7 @@ class _Program:
 
 def _load_onnx(path: Path) -> tuple[Any, int]:
     """What runs it, and the number of rows that it was made for if it takes only one."""
-    onnxruntime = needed("onnxruntime", repr(path.name), "onnx")
+    onnxruntime = needed("onnxruntime", repr(path.name))
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     try:

@@ -459,7 +459,7 @@ def _load_by_sb3(archive: _Zip) -> Any:
             "give it as file.py:name, a function that returns the loaded model"
         )
     try:
-        kind = getattr(needed(_ALGORITHMS[algorithm][0], name, "train"), algorithm)
+        kind = getattr(needed(_ALGORITHMS[algorithm][0], name), algorithm)
         policy = kind.load(archive.path, device="cpu").policy
     except InputError:
         raise
