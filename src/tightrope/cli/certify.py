@@ -52,8 +52,7 @@ def certify(
         json: Print the certificate as JSON on standard output; nothing else there.
     """
     from tightrope.certificates.certify import certify as make_certificate
-    from tightrope.certificates.document import as_text, to_document
-    from tightrope.certificates.folder import write
+    from tightrope.certificates.folder import as_text, to_document, write
     from tightrope.certificates.text import details as all_details
     from tightrope.certificates.text import summary
     from tightrope.files import refuse_to_overwrite

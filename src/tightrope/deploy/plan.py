@@ -235,11 +235,11 @@ def _made_of(c: Certificate) -> list[str]:
     (parts, hidden), scale = terms(c), c.width**2
     lines = [f"What the mean over {c.unit}s is made of (squared return units)"]
     for key, name in PARTS.items():
-        value = getattr(parts, key)
+        value = parts[key]
         if value:
             share = f"{value / c.bound:.0%}" if c.bound else ""
             lines.append(f"  {name:<20} {rounded(value * scale, 'nearest'):>10}   {share}")
-    lines.append(f"  Largest: {PARTS[max(PARTS, key=lambda name: getattr(parts, name))]}.")
+    lines.append(f"  Largest: {PARTS[max(parts, key=lambda name: parts[name])]}.")
     if c.unit == "step":
         lines.append(
             f"  Not in it: {rounded(hidden * scale, 'nearest')} more, if steps counted as "
