@@ -21,7 +21,7 @@ from tightrope.records import Strict
 from tightrope.rollouts import Episodes
 
 if TYPE_CHECKING:
-    from tightrope.certificates.status import Status
+    from tightrope.certificates.assumptions import Status
 
 __all__ = ["Certificate", "Counts", "Record", "ReturnRange"]
 
@@ -257,7 +257,7 @@ class Record(Strict):
     @property
     def statuses(self) -> "list[Status]":
         """What to know before relying on it, the worst first."""
-        from tightrope.certificates.status import statuses_of
+        from tightrope.certificates.assumptions import statuses_of
 
         return statuses_of(self)
 

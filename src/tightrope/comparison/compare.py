@@ -19,7 +19,6 @@ from tightrope.comparison.samples import (
     require_unsorted,
 )
 from tightrope.errors import InputError
-from tightrope.records import named
 from tightrope.rollouts import PolicySource, Rollout, collect, episode_seeds, policy_source
 from tightrope.rollouts.results_table import Evaluation, Reading
 from tightrope.seeds import resolve_seed
@@ -59,7 +58,7 @@ def compare(
     Raises:
         InputError: an option is wrong, or the two cannot be compared.
     """
-    chosen = named(CompareOptions, options)
+    chosen = CompareOptions(**options)
     rollouts = rollout or Rollout(), other_rollout or rollout or Rollout()
     reading = Reading(columns, frozen, evaluation)
     if are_counts(first, second):
