@@ -7,7 +7,6 @@ from pages import HOSTILE
 from recordings import recording
 
 from tightrope.comparison.compare import compare
-from tightrope.comparison.result import bounds_text, title
 from tightrope.errors import InputError
 from tightrope.reports.comparison import comparison_figure, comparison_page, write_comparison
 
@@ -19,10 +18,10 @@ def found():
 
 def test_every_question_has_its_interval_in_text_and_figure(found):
     text = comparison_page(found)
-    assert title(found) in text
+    assert found.title in text
     for interval in found.intervals:
-        assert interval.question.title[1:] in text
-        assert bounds_text(interval) in text
+        assert interval.title[1:] in text
+        assert interval.ends in text
     assert all(assumption in text for assumption in found.assumptions)
     assert (text.count("<svg"), text.count("<script")) == (1, 1)  # the script is the page's own
     left, right = comparison_figure(found).axes
@@ -30,7 +29,7 @@ def test_every_question_has_its_interval_in_text_and_figure(found):
         assert line.get_xdata().tolist() == sorted(values)
     drawn = [line.get_xdata() for line in right.lines if len(line.get_xdata()) == 2]
     for ends, interval in zip(drawn, reversed(found.intervals), strict=False):
-        scale = max(map(abs, (interval.low, interval.high, interval.question.effect)))
+        scale = max(map(abs, (interval.low, interval.high, interval.effect)))
         assert list(ends) == [interval.low / scale, interval.high / scale]
 
 

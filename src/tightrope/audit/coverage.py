@@ -69,7 +69,7 @@ def checks_of_comparison(
     """One comparison against the truth: a record for each interval, and of all of them."""
     for each, truth in zip(comparison.intervals, verdicts, strict=True):
         one = _together("compare", [truth], 1.0 - each.confidence)
-        yield {**one, "statement": each.question.name, "tightness": each.high - each.low}
+        yield {**one, "statement": each.name, "tightness": each.high - each.low}
     yield _together("compare", verdicts, 1.0 - comparison.confidence)
 
 

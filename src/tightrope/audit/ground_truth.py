@@ -123,10 +123,9 @@ def interval_verdict(stated: Interval, new: Interval) -> Verdict:
         stated: the interval.
         new: of the same question on very many new episodes.
     """
-    q = new.question
-    scaled = np.clip((1.0 + q.differences) / 2.0, 0.0, 1.0)
+    scaled = np.clip((1.0 + new.differences) / 2.0, 0.0, 1.0)
     low, high = (
-        (2.0 * float(bound(scaled, delta=FAILURE)) - 1.0) * q.width
+        (2.0 * float(bound(scaled, delta=FAILURE)) - 1.0) * new.width
         for bound in (betting_lower, betting_upper)
     )
     if high < stated.low or low > stated.high:

@@ -183,9 +183,7 @@ def _compared(tasks: Sequence[SyntheticTask], audit: Audit) -> Callable[[int], I
     def repeat(number: int) -> Iterator[Check]:
         found = [looked_at(_seed(audit, number, each)) for each in range(audit.candidates)]
         best = max(found, key=lambda each: each.interval("return").low)
-        verdicts = [
-            interval_verdict(each, true.interval(each.question.name)) for each in best.intervals
-        ]
+        verdicts = [interval_verdict(each, true.interval(each.name)) for each in best.intervals]
         yield from checks_of_comparison(best, verdicts)
 
     return repeat

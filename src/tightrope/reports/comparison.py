@@ -6,13 +6,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.certificates.plots import PALETTE
-from tightrope.comparison.result import (
-    Comparison,
-    bounds_text,
-    confidence_sentence,
-    title,
-    verdict_text,
-)
+from tightrope.comparison import Comparison
 from tightrope.files import write_text
 from tightrope.reports.render import figure_svg, render
 
@@ -37,12 +31,9 @@ def comparison_page(comparison: Comparison) -> str:
         "comparison.html.j2",
         [],
         c=comparison,
-        bounds_text=bounds_text,
-        confidence=confidence_sentence(comparison),
         figure=figure_svg(comparison_figure(comparison)),
         summary=str(comparison),
-        title=title(comparison),
-        verdict_text=verdict_text,
+        title=comparison.title,
     )
 
 
@@ -59,12 +50,12 @@ def comparison_figure(comparison: Comparison) -> Any:
              title="Returns", ylim=(0, 101))  # fmt: skip
     left.legend(frameon=False, loc="lower right")
     for row, interval in enumerate(reversed(comparison.intervals)):
-        low, high, effect = interval.low, interval.high, interval.question.effect
+        low, high, effect = interval.low, interval.high, interval.effect
         scale = max(abs(low), abs(high), abs(effect)) or 1.0
         right.plot([low / scale, high / scale], [row, row], color="black", lw=1.5)
         right.plot([effect / scale], [row], "o", color="black")
     right.axvline(0.0, color=PALETTE["constant"], ls=":")
-    names = [interval.question.name for interval in reversed(comparison.intervals)]
+    names = [interval.name for interval in reversed(comparison.intervals)]
     right.set_yticks(range(len(names)), names)
     right.set_xticks([-1, 0, 1], ["for B", "0", "for A"])
     right.set(xlim=(-1.1, 1.1), title="Intervals, each scaled")
