@@ -22,7 +22,7 @@ from tightrope.records import STRICT
 from tightrope.rollouts import Episodes
 
 if TYPE_CHECKING:
-    from tightrope.certificates.status import Status
+    from tightrope.certificates.assumptions import Status
 
 __all__ = ["Certificate", "Counts", "Record", "ReturnRange"]
 
@@ -267,7 +267,7 @@ class Record:
     @property
     def statuses(self) -> "list[Status]":
         """What to know before relying on it, the worst first."""
-        from tightrope.certificates.status import statuses_of
+        from tightrope.certificates.assumptions import statuses_of
 
         return statuses_of(self)
 

@@ -14,7 +14,7 @@ from pydantic import Field
 from tightrope.certificates.ledger import DELTA, DELTA_PRIME
 from tightrope.certificates.schemes import scheme
 from tightrope.errors import InputError
-from tightrope.records import checked, named
+from tightrope.records import checked
 from tightrope.seeds import Seed, resolve_seed
 from tightrope.system import check_device
 
@@ -186,7 +186,7 @@ class Options:
         Raises:
             InputError: a name is not an option, or a value is outside its set.
         """
-        return named(cls, values)
+        return cls(**values)
 
     def seeded(self, seed: int | None = None) -> "Options":
         """With that seed, or with the one that ``fresh`` comes to."""

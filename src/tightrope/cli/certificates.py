@@ -54,8 +54,7 @@ def certify(
         json: Print the certificate as JSON on standard output; nothing else there.
     """
     from tightrope.certificates import certify as library
-    from tightrope.certificates.document import as_text, to_document
-    from tightrope.certificates.folder import write
+    from tightrope.certificates.folder import as_text, to_document, write
     from tightrope.certificates.sequential import search_summary
     from tightrope.certificates.text import details as all_details
     from tightrope.certificates.text import summary

@@ -26,7 +26,7 @@ from tightrope.comparison.questions import (
 )
 from tightrope.comparison.samples import Sample, are_recorded, load_samples, pair
 from tightrope.errors import InputError, as_lines
-from tightrope.records import checked, named
+from tightrope.records import checked
 from tightrope.rollouts import Episode, Rollout, collect, join, policy_source
 from tightrope.rollouts.results_table import Evaluation, Reading
 from tightrope.seeds import Seed, resolve_seed
@@ -276,7 +276,7 @@ def compare(
     Raises:
         InputError: an option is wrong, or the two cannot be compared.
     """
-    chosen = named(CompareOptions, options)
+    chosen = CompareOptions(**options)
     rollouts = rollout or Rollout(), other_rollout or rollout or Rollout()
     reading, counts = Reading(columns, frozen, evaluation), are_counts(first, second)
     if not counts and not are_recorded(first, second, reading.columns):
