@@ -247,7 +247,7 @@ def can_mount(work):
 
 def load_libraries(commands):
     """What the commands import, once."""
-    import tightrope.cli.collect
+    import tightrope.cli.episodes
     import tightrope.rollouts.collecting
 
     if commands == ["collect"]:  # needs no torch
@@ -257,8 +257,8 @@ def load_libraries(commands):
 
     import tightrope.agents
     import tightrope.certificates.certify
-    import tightrope.cli.certify
-    import tightrope.cli.study
+    import tightrope.cli.certificates
+    import tightrope.cli.research
     import tightrope.reports
     import tightrope.studies.results  # noqa: F401
 

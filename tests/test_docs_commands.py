@@ -23,7 +23,9 @@ def offered():
     """By command, its options."""
     return {
         " ".join(words): {
-            name for flag in function.flags for name in (flag.flag, flag.label.split()[0])
+            name
+            for flag in function.flags
+            for name in (flag.typed, flag.typed.replace("--no-", "--"))
         }
         for words, function in SCRIPT["commands"]()
     }

@@ -64,11 +64,7 @@ def _row(*cells: str) -> str:
 
 
 def _default(flag: Flag) -> str:
-    if flag.required:
-        return "needed"
-    if isinstance(flag.default, bool):
-        return "on" if flag.default else "off"
-    return f"`{flag.shown_default}`" if flag.shown_default else ""
+    return "needed" if flag.required else f"`{flag.default}`" if flag.default else ""
 
 
 if __name__ == "__main__":

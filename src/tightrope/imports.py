@@ -13,12 +13,26 @@ from typing import Any
 from tightrope.errors import InputError, one_line
 
 __all__ = [
+    "EXTRAS",
     "import_file",
     "import_module",
+    "missing_extra",
     "needed",
     "quiet_registration",
     "user_function",
+    "user_object",
 ]
+
+# The extra that brings a package which the base install has not.
+EXTRAS = {
+    **dict.fromkeys(("torch", "gymnasium", "cloudpickle", "yaml"), "certify"),
+    **dict.fromkeys(("stable_baselines3", "sb3_contrib", "tensorboard"), "train"),
+    **dict.fromkeys(("pandas", "pyarrow"), "tables"),
+    **dict.fromkeys(("minari", "h5py"), "minari"),
+    "matplotlib": "plots",
+    "mujoco": "mujoco",
+    "onnxruntime": "onnx",
+}
 
 
 def import_module(name: str) -> ModuleType:
@@ -56,11 +70,11 @@ def import_file(path: Path) -> ModuleType:
     return module
 
 
-def user_function(place: str) -> Callable[..., Any]:
-    """The function that ``file.py:name`` or ``package.module:name`` names.
+def user_object(place: str) -> tuple[Any, str | None]:
+    """What ``file.py:name`` or ``package.module:name`` names, if anything, and its file.
 
     Raises:
-        InputError: there is none, or its module cannot be imported.
+        InputError: the module cannot be imported.
     """
     module, _, name = place.rpartition(":")
     if not module or not name.isidentifier():
@@ -72,8 +86,18 @@ def user_function(place: str) -> Callable[..., Any]:
     except (Exception, SystemExit) as error:  # whatever the user's own code raises
         line = f"{type(error).__name__}: {one_line(error)}"
         raise InputError(f"cannot import {module!r}: {line}") from error
-    found = getattr(loaded, name, None)
+    return getattr(loaded, name, None), getattr(loaded, "__file__", None)
+
+
+def user_function(place: str) -> Callable[..., Any]:
+    """The function that ``file.py:name`` or ``package.module:name`` names.
+
+    Raises:
+        InputError: there is none, or its module cannot be imported.
+    """
+    found, _ = user_object(place)
     if not callable(found):
+        module, _, name = place.rpartition(":")
         raise InputError(f"expected a function {name!r} in {module!r}, found none")
     return found  # type: ignore[no-any-return]
 
@@ -93,11 +117,14 @@ def quiet_registration() -> Iterator[None]:
             warnings.filters.remove(ours)  # type: ignore[attr-defined]
 
 
-def needed(module: str, what: str, extra: str = "minari") -> Any:
+def needed(module: str, what: str, extra: str = "") -> Any:
     """The module of an extra; raises InputError with the remedy if it is missing."""
     try:
         return importlib.import_module(module)
     except ImportError:
-        raise InputError(
-            f"{what} needs the extra '{extra}': pip install \"tightrope[{extra}]\""
-        ) from None
+        raise InputError(missing_extra(what, extra or EXTRAS[module.partition(".")[0]])) from None
+
+
+def missing_extra(what: str, extra: str) -> str:
+    """What to say of something that the base install cannot do."""
+    return f'{what} needs the extra {extra!r}: pip install "tightrope[{extra}]"'

@@ -16,23 +16,15 @@ def new(name, seed=0):
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_a_task_gives_whole_episodes_and_the_same_ones_for_a_seed(name):
-    episodes, options = new(name), TASKS[name].options
+def test_a_task_gives_whole_episodes_and_what_is_known_of_it_agrees_with_them(name):
+    episodes, task = new(name), TASKS[name]
     assert (episodes.truncated != episodes.terminated).all()
     assert len(set(episodes.seeds.tolist())) == len(episodes) == COUNT
-    assert episodes.lengths.max() == options["time_limit"]
-    assert (episodes.lengths[episodes.truncated] == options["time_limit"]).all()
-    assert episodes.returns(1.0).min() >= options.get("return_floor", -np.inf)
+    assert episodes.lengths.max() == task.options["time_limit"]
+    assert (episodes.lengths[episodes.truncated] == task.options["time_limit"]).all()
+    assert episodes.returns(1.0).min() >= task.options.get("return_floor", -np.inf)
     assert np.array_equal(new(name).rewards, episodes.rewards)
     assert not np.array_equal(new(name, 1).rewards[:10], episodes.rewards[:10])
-    if name != "drifting":  # the others are the same at all times
-        same = TASKS[name].record(50, np.random.default_rng(3))
-        assert np.array_equal(same.rewards, TASKS[name].new(50, np.random.default_rng(3)).rewards)
-
-
-@pytest.mark.parametrize("name", [name for name in TASKS if TASKS[name].known])
-def test_what_is_known_in_closed_form_agrees_with_plain_draws(name):
-    episodes, task = new(name), TASKS[name]
     values = {
         "early-termination": episodes.terminated.astype(float),
         "discounted-return": episodes.rewards[episodes.offsets[:-1]],  # the discount is 0
@@ -41,6 +33,9 @@ def test_what_is_known_in_closed_form_agrees_with_plain_draws(name):
     for target, known in task.known.items():
         found = values[target]
         assert abs(found.mean() - known) <= 5 * found.std() / COUNT**0.5, target
+    if name != "drifting":  # the others are the same at all times
+        made = (draw(50, np.random.default_rng(3)) for draw in (task.record, task.new))
+        assert np.array_equal(*(each.rewards for each in made))
 
 
 def test_tasks_have_the_property_that_they_are_named_for():
@@ -49,7 +44,6 @@ def test_tasks_have_the_property_that_they_are_named_for():
         assert least < pearsonr(rewards[:, 0], rewards[:, 1])[0] < most
     struck = new("catastrophes")
     assert (struck.rewards.reshape(COUNT, -1)[struck.terminated] == -2.5).all()
-    assert 5 <= struck.terminated.sum() <= 45
     low, high = TASKS["clipping"].options["return_range"]
     rewards = new("clipping").rewards
     assert np.mean((rewards < low) | (rewards > high)) == pytest.approx(0.79, abs=0.03)
@@ -58,11 +52,8 @@ def test_tasks_have_the_property_that_they_are_named_for():
     hint = np.add.reduceat(falling.observations[:, 1], falling.offsets[:-1]) / falling.lengths
     assert pearsonr(hint, falling.lengths)[0] < -0.3
     assert new("time-limit").truncated.all()
-
-
-def test_a_drifting_task_changes_while_it_is_recorded_and_new_episodes_come_after():
     recorded = TASKS["drifting"].record(COUNT, np.random.default_rng(0))
-    quarters = recorded.rewards.reshape(COUNT, -1).mean(axis=1).reshape(4, -1).mean(axis=1)
+    quarters = recorded.rewards.reshape(4, -1).mean(axis=1)
     assert quarters == pytest.approx([0.1875, 0.5625, 0.9375, 1.3125], abs=0.05)
     assert new("drifting").rewards.mean() == pytest.approx(1.5, abs=0.05)
 

@@ -214,7 +214,7 @@ def test_a_property_of_ones_own_is_certified_printed_and_verified(folder, capfd)
         (("x=mine.py:nothing",), "nothing"),
         (("=mine.py:peak",), "expected --property NAME=FILE.py:FUNCTION, found"),
         (("x=",), "expected a function for property 'x', found none"),
-        (("x=mine.py:peak", "--property-limit", "y<=3"), "--property-limit of a property (x)"),
+        (("x=mine.py:peak", "--property-limit", "y<=3"), "NAME of a --property (x)"),
         (("x=mine.py:peak", "--property-limit", "x=3"), "NAME<=LIMIT or NAME>=LIMIT"),
     ],
 )

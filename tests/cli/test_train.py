@@ -95,7 +95,7 @@ MISTAKES = {
     "an unknown agent": ("a2c", {}, "expected an agent among redq, sac, ppo"),
     "actions of another kind": ("sac", {"--env": "CartPole-v1"}, "continuous actions for sac"),
     "an unknown environment": ("sac", {"--env": "Nowhere-v1"}, "the id of an environment"),
-    "a setting of another agent": ("sac", {"--critics": "3"}, "found '--critics'"),
+    "a setting of another agent": ("sac", {"--critics": "3"}, "Unknown option: --critics"),
     "steps that teach nothing": ("sac", {"--steps": "10"}, "--steps must be above --warmup"),
     "a rate of 0": ("redq", {"--learning-rate": "0"}, "--learning-rate must be"),
     "a loss that is linear everywhere": ("redq", {"--huber": "0"}, "--huber must be"),

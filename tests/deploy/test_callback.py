@@ -133,7 +133,10 @@ class Wrapped(gym.Wrapper):
     ("env", "words"),
     [
         (lambda: Monitor(Counting()), "expected an environment that Gymnasium can build"),
-        (lambda: Wrapped(gym.make("Pendulum-v1")), "found Wrapped: pass `env`"),
+        (
+            lambda: Wrapped(gym.make("Pendulum-v1")),
+            "cannot build 'Pendulum-v1' again .*Wrapped.*: pass `env`",
+        ),
     ],
     ids=["no spec", "a wrapper"],
 )
@@ -165,5 +168,3 @@ def test_wrong_options_are_refused_at_once():
     ):
         with pytest.raises(InputError, match=words):
             CertifyCallback("Pendulum-v1", **arguments)
-    with pytest.raises(InputError, match="at most 100 certificates, found 1000 planned"):
-        model().learn(1000, callback=CertifyCallback(every=1, **FEW))

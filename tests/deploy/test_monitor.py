@@ -98,7 +98,6 @@ def test_folder_object_and_saved_file_give_the_same_monitor(certificate, folder,
     for source in (folder, str(folder), tmp_path / "monitor.safetensors"):
         other = Monitor(source)
         assert replay(other, episode) == expected
-        assert repr(other) == repr(first)
         assert other.calibration == first.calibration
     with pytest.raises(InputError, match="already there"):
         first.save(tmp_path / "monitor.safetensors")
@@ -130,11 +129,12 @@ def test_a_saved_monitor_runs_without_torch(certificate, tmp_path):
 
 
 WRONG = [
-    (0.5, [0.0, 0.0], r"expected an observation of shape \(3,\), found \(2,\)"),
-    (0.5, [[0.0, 0.0, 0.0]], r"expected an observation of shape \(3,\), found \(1, 3\)"),
-    (0.5, [0.0, np.nan, 0.0], "expected a finite observation, found NaN or infinity"),
-    (0.5, [0.0, 1e300, 0.0], "expected a finite observation, found NaN or infinity"),
-    (0.5, ["left", "right", "up"], "expected an observation of 3 numbers"),
+    (0.5, [0.0, 0.0], r"expected an observation of 3 finite numbers, found .* of shape \(2,\)"),
+    (0.5, [[0.0, 0.0, 0.0]], r"expected an observation of 3 .* of shape \(1, 3\)"),
+    *(
+        (0.5, observation, "expected an observation of 3 finite numbers, found")
+        for observation in ([0.0, np.nan, 0.0], [0.0, 1e300, 0.0], ["left", "right", "up"])
+    ),
     *(
         (reward, np.zeros(3), "expected a finite number as reward, found")
         for reward in (np.nan, np.inf, None, "much")
@@ -173,12 +173,6 @@ def test_an_episode_that_goes_on_beyond_the_time_limit_is_refused(monitor):
     with pytest.raises(InputError, match="expected the episode to end at its time limit of 45"):
         monitor.step(0.0, np.zeros(3), False, False)
     assert monitor.step(0.0, np.zeros(3), False, True).step == STEPS
-
-
-def test_another_discount_is_refused(certificate):
-    assert Monitor(certificate, gamma=0.9).calibration.gamma == 0.9
-    with pytest.raises(InputError, match=r"expected the discount 0.9 .* found 0.95: certify with"):
-        Monitor(certificate, gamma=0.95)
 
 
 def test_a_certificate_without_a_monitor_statement_is_refused(tmp_path):

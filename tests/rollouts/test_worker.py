@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 from tightrope.errors import InputError
-from tightrope.processes import start_worker
 from tightrope.rollouts import collect, load, save
 from tightrope.rollouts.worker import BOARD
+from tightrope.system import start_worker
 
 # --- environments that are Python objects -----------------------------------------------------
 

@@ -1,20 +1,22 @@
-"""An audit from what is asked to its table; the same call goes on where it stopped."""
+"""An audit from what is asked to its tables; the same call goes on where it stopped."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from tightrope.audit.coverage import Verdict, coverage, warning_counts
-from tightrope.audit.experiment import PAIR, TRUTH_EPISODES, Audit
-from tightrope.audit.generators import SYNTHETIC, TASKS
+from tightrope.audit.experiment import Audit
+from tightrope.audit.generators import ALIKE_EPISODES, TASKS
+from tightrope.audit.ground_truth import ALL, WARNINGS
 from tightrope.audit.repetitions import CHECKS
-from tightrope.certificates.settings import settle
+from tightrope.bounds import clopper_pearson_lower, clopper_pearson_upper
 from tightrope.errors import InputError, as_lines
 from tightrope.files import write_folder
+from tightrope.rollouts import policy_source
 from tightrope.studies.job_plan import child, policy_job
 from tightrope.studies.jobs import Job
 from tightrope.studies.local_pool import LocalPool
@@ -22,12 +24,20 @@ from tightrope.studies.runner import run_missing
 from tightrope.studies.scheduler import Executor
 from tightrope.studies.study_folder import StudyFolder
 
-__all__ = ["AuditRun", "run_audit"]
+__all__ = ["AuditRun", "coverage", "run_audit", "warning_counts"]
 
 _AT_ONCE = 10  # repetitions of a job
-_OF_POLICIES = frozenset({"independent steps"})
-_BESIDE = {"made": "", "assumption violated": " (outside its assumption)",
-           "not made": " (not claimed)"}  # fmt: skip
+_NEW = 2_000  # episodes that tell the truth of a policy, by default
+_OUTSIDE = 0.025  # failure probability of each limit of an interval
+_KEY = ["scheme", "statement"]
+_MEANS = ("value", "exact", "tightness")
+_CHECKS = (*("repetition", *_KEY, "claimed", "assumes", "nominal", "truth", *_MEANS, *WARNINGS),)
+_AGGREGATED = {
+    **dict.fromkeys(("claimed", "assumes"), "first"),
+    "nominal": "max",
+    **dict.fromkeys(("runs", "violated", "inconclusive"), "sum"),
+    **dict.fromkeys(_MEANS, "mean"),
+}
 
 
 @dataclass(frozen=True)
@@ -53,70 +63,22 @@ class AuditRun:
     @property
     def violated(self) -> pd.DataFrame:
         """Rows of claims that were made and found violated."""
-        rows = self.coverage
-        return rows[(rows["verdict"] == "violated") & (rows["claim"] == "made")]
+        return self.coverage.query("verdict == 'violated' and claim == 'made'")
 
     def __str__(self) -> str:
-        rows, given = self.coverage, self.warnings
-        possible = rows["violated"] + rows["inconclusive"]
-        upper = (" to " + possible.astype(str)).where(rows["inconclusive"] > 0, "")
-        shown = pd.DataFrame(
-            {
-                "scheme": rows["scheme"],
-                "statement": rows["statement"],
-                "nominal": rows["nominal"].map("{:.4f}".format),
-                "violated": rows["violated"].astype(str)
-                + upper
-                + " of "
-                + rows["runs"].astype(str),
-                "95 % interval": [
-                    f"{low:.4f} to {high:.4f}"
-                    for low, high in zip(rows["low"], rows["high"], strict=True)
-                ],
-                "tightness": rows["tightness"].map("{:.4g}".format).replace("nan", ""),
-                "verdict": rows["verdict"] + rows["claim"].map(_BESIDE),
-            }
-        )
-        shown = shown.apply(lambda column: column.str.ljust(int(column.str.len().max())))
+        shown = self.coverage.set_index(_KEY).drop(columns=["value", "exact"])
+        fired = self.warnings.query("fired > 0 or warning in ['dependent steps', 'drift']")
+        claims = self.coverage.query("claim == 'made'")["verdict"].value_counts()
         lines = [f"Audit of {self.subject}", f"fits: {self.fits}", ""]
-        lines.append(shown.to_string(index=False, justify="left"))
-        named = given[(given["fired"] > 0) | given["warning"].isin(["dependent steps", "drift"])]
-        lines += ["", "Warnings of the certificates"] if len(named) else []
-        lines += [
-            f"  {each.scheme}: {each.warning} in {each.fired} of {each.runs}"
-            for each in named.itertuples()
-        ]
-        if close := int(rows["inconclusive"][rows["tightness"].notna()].sum()):
-            lines += ["", f"{close} statements were inconclusive (they count neither as held nor "
-                      "as violated): more `truth_episodes` would tell"]  # fmt: skip
-        claimed = rows[rows["claim"] == "made"]
-        found = ", ".join(f"{(claimed['verdict'] == v).sum()} {v}" for v in get_args(Verdict))
-        lines += ["", f"of {len(claimed)} claims: {found}"]
+        lines += shown.to_string(float_format="{:.4g}".format, na_rep="").splitlines()
+        if len(fired):
+            lines += ["", *fired.drop(columns=["low", "high"]).to_string(index=False).splitlines()]
+        verdicts = ", ".join(f"{count} {verdict}" for verdict, count in claims.items())
+        lines += ["", f"of {claims.sum()} claims: {verdicts}"]
         lines += [
             f"VIOLATED: {each.scheme}, {each.statement}" for each in self.violated.itertuples()
         ]
-        return as_lines(line.rstrip() for line in "\n".join(lines).split("\n"))
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """What there is to do.
-
-    Attributes:
-        subject: what is certified, in words.
-        content: what determines it, for the folder.
-        violates: assumptions that do not hold of it.
-        policy: the job that copies a policy, and its path; None for a synthetic task.
-        before: jobs that repetitions need.
-        spec: of the jobs of repetitions.
-    """
-
-    subject: str
-    content: Mapping[str, Any]
-    violates: frozenset[str]
-    policy: tuple[Job, Path] | None
-    before: tuple[Job, ...]
-    spec: Mapping[str, Any]
+        return as_lines(lines)
 
 
 def run_audit(
@@ -143,101 +105,140 @@ def run_audit(
         InputError: the subject or the folder is wrong.
         StudyInterruptedError: by Ctrl-C.
     """
-    plan = _plan(subject, env, audit)
-    repeats = _repeats(plan, audit)
+    if audit.via == "callback" and subject not in TASKS:
+        raise InputError(f"expected one synthetic task with `via` callback, found {str(subject)!r}")
+    is_task = str(subject).partition(":")[0] in TASKS
+    plan = (_plan if is_task else _plan_policy)(str(subject), env, audit)
+    repeats = [
+        Job(
+            "repeat",
+            "tightrope.audit.repetitions:repeat_job",
+            {**plan.content, "audit": audit.content(), "first": first, "last": last},
+            tuple(job.id for job in plan.needs),
+            label=f"{first} to {last - 1}",
+        )
+        for first in range(0, audit.repetitions, _AT_ONCE)
+        for last in [min(first + _AT_ONCE, audit.repetitions)]
+    ]
     folder = StudyFolder(out, "audit")
-    if plan.policy is not None:
-        folder.require_outside(plan.policy[1])
-    jobs = (*plan.before, *repeats)
+    if plan.needs:
+        folder.require_outside(Path(subject))
     with folder.locked({**plan.content, **audit.content()}):
-        if plan.policy is not None:
-            folder.place(*plan.policy)
-        ended = run_missing(jobs, folder, executor, progress=progress)
-        paths = [folder.jobs / job.id / CHECKS for job in repeats if job.id in ended.done]
-        checks = pd.DataFrame([check for path in paths for check in json.loads(path.read_text())])
-        failed = {ended.jobs[key].name: reason for key, reason in ended.failed.items()}
-        rows, given = coverage(checks, plan.violates), warning_counts(checks)
+        if plan.needs:
+            folder.place(plan.needs[0], Path(subject))
+        ended = run_missing((*plan.needs, *repeats), folder, executor, progress=progress)
+        done = [folder.jobs / job.id / CHECKS for job in repeats if job.id in ended.done]
+        rows = [check for path in done for check in json.loads(path.read_text())]
+        checks = pd.DataFrame(rows, columns=list(_CHECKS))
+        tables = {"coverage": coverage(checks, plan.violates), "warnings": warning_counts(checks)}
 
         def write(new: Path) -> None:
-            for name, table in (("coverage", rows), ("warnings", given), ("checks", checks)):
+            for name, table in {**tables, "checks": checks}.items():
                 table.to_csv(new / f"{name}.csv", index=False, float_format="%.6g")
 
-        if len(checks):
+        if done:
             write_folder(folder.results, write, replace=True)
-        results = folder.results if len(checks) else None
-        return AuditRun(plan.subject, audit.fits, rows, given, failed, results)
+        failed = {ended.jobs[key].name: reason for key, reason in ended.failed.items()}
+        results = folder.results if done else None
+        return AuditRun(plan.subject, audit.fits, **tables, failed=failed, results=results)
 
 
-def _plan(subject: str | Path, env: str | None, audit: Audit) -> _Plan:
-    names = str(subject).split(PAIR)
-    if names[0] not in TASKS:
-        return _plan_policy(Path(subject), env, audit)
+@dataclass(frozen=True)
+class _Plan:
+    """What there is to do.
+
+    Attributes:
+        subject: what is certified, in words.
+        content: what determines it.
+        violates: assumptions that do not hold of it.
+        needs: the jobs that copy a policy, and collect its true episodes; none of a synthetic task.
+    """
+
+    subject: str
+    content: Mapping[str, str]
+    violates: Collection[str]
+    needs: tuple[Job, ...] = ()
+
+
+def _plan(subject: str, env: str | None, audit: Audit) -> _Plan:
+    names = subject.split(":")
     if env is not None:
-        raise InputError(f"expected no `env` for the synthetic task {str(subject)!r}")
+        raise InputError(f"expected no `env` for the synthetic task {subject!r}")
     if len(names) > 2 or not set(names) <= TASKS.keys():
         raise InputError(
-            f"expected one or two synthetic tasks among {', '.join(TASKS)}, found {str(subject)!r}"
+            f"expected one or two synthetic tasks among {', '.join(TASKS)}, found {subject!r}"
         )
     tasks = [TASKS[name] for name in names]
-    if len(tasks) > 1 and audit.via == "callback":
-        raise InputError("expected `via` certify to compare two tasks, found 'callback'")
-    for task in tasks:
-        for options in audit.requests(task.options):
-            settle(options, SYNTHETIC)
     words = " against ".join(f"{n}: {t.words}" for n, t in zip(names, tasks, strict=True))
-    content = {"task": str(subject), "file": "", "environment": ""}
-    violates = frozenset[str]().union(*(task.violates for task in tasks))
-    return _Plan(words, content, violates, None, (), content)
+    content = {"task": subject, "file": "", "environment": "", "digest": ""}
+    return _Plan(words, content, frozenset().union(*(task.violates for task in tasks)))
 
 
-def _plan_policy(path: Path, env: str | None, audit: Audit) -> _Plan:
-    from tightrope.rollouts import policy_source
-
+def _plan_policy(subject: str, env: str | None, audit: Audit) -> _Plan:
+    path = Path(subject)
     if not path.exists():
         raise InputError(
             f"expected a synthetic task among {', '.join(TASKS)}, or the file or folder of a "
-            f"policy, found {str(path)!r}"
+            f"policy, found {subject!r}"
         )
-    if audit.via == "callback":
-        raise InputError("expected `via` certify for a policy, found 'callback'")
     source = policy_source(path, env)
     copied = policy_job(path, path.name)
-    asked = audit.truth_episodes
+    policy = {"file": path.name, "environment": env or ""}
+    episodes = _NEW if audit.truth_episodes == "auto" else audit.truth_episodes
     truth = Job(
         "truth",
         "tightrope.studies.tasks:collect_rollouts",
-        {
-            "file": path.name,
-            "environment": env or "",
-            "episodes": TRUTH_EPISODES["policy"] if asked == "auto" else asked,
-            "seed": child(audit.seed, "truth"),
-        },
+        {**policy, "episodes": episodes, "seed": child(audit.seed, "truth")},
         (copied.id,),
         label=path.name,
     )
-    spec = {"task": "", "file": path.name, "environment": env or ""}
     return _Plan(
-        subject=f"{path.name} in {source.environment.id}",
-        content={**spec, "digest": copied.spec["digest"]},
-        violates=_OF_POLICIES,
-        policy=(copied, path),
-        before=(copied, truth),
-        spec=spec,
+        f"{path.name} in {source.environment.id}",
+        {"task": "", **policy, "digest": copied.spec["digest"]},
+        {"independent steps"},
+        (copied, truth),
     )
 
 
-def _repeats(plan: _Plan, audit: Audit) -> list[Job]:
-    jobs = []
-    for first in range(0, audit.repetitions, _AT_ONCE):
-        last = min(first + _AT_ONCE, audit.repetitions)
-        spec = {**plan.spec, "audit": audit.content(), "first": first, "last": last}
-        jobs.append(
-            Job(
-                "repeat",
-                "tightrope.audit.repetitions:repeat_job",
-                spec,
-                tuple(job.id for job in plan.before),
-                label=f"{first} to {last - 1}",
-            )
-        )
-    return jobs
+def coverage(checks: pd.DataFrame, violates: Collection[str]) -> pd.DataFrame:
+    """A row for each statement of each scheme, over all repetitions.
+
+    Columns: `claim` is made; *assumption violated*, if the subject violates what the statement
+    needs; or *not made*, of its words taken literally. `violated` are repetitions in which it was
+    surely violated, `inconclusive` those too close to call; `low` and `high` are exact limits of
+    the failure probability, the upper one with both. What is inconclusive never speaks for us, nor
+    against us. `value` and `exact` are means on the normalised scale, and `tightness` is the mean
+    distance, positive on the safe side; of a comparison, the width of the interval.
+
+    Args:
+        checks: one row per repetition and statement.
+        violates: assumptions that do not hold of the subject.
+    """
+    # Nothing is claimed of all at once where the confidence is 0.
+    made = checks[(checks["statement"] != ALL) | (checks["nominal"] < 1)]
+    found = {name: made["truth"] == name for name in ("violated", "inconclusive")}
+    rows = made.assign(**found, runs=1).groupby(_KEY, sort=False).agg(_AGGREGATED)
+    possible = rows["violated"] + rows["inconclusive"]
+    rows = rows.assign(**_limits(rows["violated"], possible, rows["runs"]))
+    outside = rows["assumes"].isin(violates) | (ALIKE_EPISODES in violates)
+    claims = {"not made": ~rows["claimed"].astype(bool), "assumption violated": outside}
+    verdicts = {"violated": rows["low"] > rows["nominal"], "held": rows["high"] <= rows["nominal"]}
+    rows["claim"] = np.select([*claims.values()], [*claims], "made")
+    rows["verdict"] = np.select([*verdicts.values()], [*verdicts], "too few runs")
+    return rows.drop(columns=["claimed", "assumes"]).reset_index()
+
+
+def warning_counts(checks: pd.DataFrame) -> pd.DataFrame:
+    """How often certificates of each scheme carried each warning."""
+    given = checks.melt("scheme", [*WARNINGS], "warning", "fired").dropna()
+    groups = given.assign(runs=1).groupby(["scheme", "warning"], sort=False)
+    rows = groups[["runs", "fired"]].sum()
+    return rows.assign(**_limits(rows["fired"], rows["fired"], rows["runs"])).reset_index()
+
+
+def _limits(low: pd.Series, high: pd.Series, runs: pd.Series) -> dict[str, Any]:
+    """Exact (Clopper-Pearson) 95 % limits of a probability, from counts of at least and at most."""
+    return {
+        "low": clopper_pearson_lower(low.to_numpy(int), n=runs.to_numpy(int), delta=_OUTSIDE),
+        "high": clopper_pearson_upper(high.to_numpy(int), n=runs.to_numpy(int), delta=_OUTSIDE),
+    }

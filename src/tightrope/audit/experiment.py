@@ -13,13 +13,10 @@ from tightrope.certificates.settings import settle
 from tightrope.errors import InputError
 from tightrope.posteriors import PRESETS, Preset
 from tightrope.records import checked
-from tightrope.seeds import resolve_seed
 from tightrope.studies.config import options_of
 
-__all__ = ["PAIR", "TRUTH_EPISODES", "Audit"]
+__all__ = ["Audit"]
 
-PAIR = ":"  # between the names of two synthetic tasks that are compared
-TRUTH_EPISODES = {"task": 20_000, "policy": 2_000}
 _Count = Annotated[int, Field(ge=1)]
 _NOT_UNTIL = ("episodes", "return_floor", "discounted_floor")
 _OWN = ("schemes", "repetitions", "truth_episodes", "updates", "width", "via", "seed")
@@ -72,19 +69,19 @@ class Audit:
     via: Literal["certify", "callback"] = "certify"
     """What issues the certificates of a synthetic task; callback: a CertifyCallback issues all
     candidates while an SB3 algorithm trains."""
-    seed: int = 0
+    seed: Annotated[int, Field(ge=0)] = 0
     """Root of all randomness."""
 
     def __post_init__(self) -> None:
-        resolve_seed(self.seed)
         if not self.schemes or len(set(self.schemes)) < len(self.schemes):
             raise InputError(f"expected different `schemes`, found {list(self.schemes)}")
-        if self.until != "off" and self.schemes != ("auto",):
+        sole = {"`until`": self.until != "off", "`via` callback": self.via == "callback"}
+        if any(sole.values()) and self.schemes != ("auto",):
             raise InputError(
-                f"expected `schemes` auto with `until`, found {' '.join(self.schemes)}"
+                f"expected `schemes` auto with {' or '.join(sole)}, found {' '.join(self.schemes)}"
             )
-        if self.via == "callback" and (self.schemes != ("auto",) or self.until != "off"):
-            raise InputError("expected `schemes` auto and no `until` with `via` callback")
+        if all(sole.values()):
+            raise InputError("expected `until` or `via` callback, found both")
         for options in self.requests({}):
             settle(options, SYNTHETIC)
 
@@ -111,8 +108,6 @@ class Audit:
     @property
     def fits(self) -> str:
         """Which fits it makes, in words."""
-        if self.updates == self.width == "auto":
-            return f"those of preset {self.preset}"
-        parts = [] if self.updates == "auto" else [f"at most {self.updates:,} updates"]
-        parts += [] if self.width == "auto" else [f"hidden layers of {self.width}"]
-        return f"preset {self.preset} with {' and '.join(parts)}"
+        updates = "" if self.updates == "auto" else f", at most {self.updates:,} updates"
+        width = "" if self.width == "auto" else f", hidden layers of {self.width}"
+        return f"preset {self.preset}{updates}{width}"

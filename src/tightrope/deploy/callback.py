@@ -13,14 +13,13 @@ from tightrope.certificates.certificate import Certificate
 from tightrope.certificates.certify import certify, open_source
 from tightrope.certificates.options import Options
 from tightrope.certificates.settings import settle
-from tightrope.errors import InputError
+from tightrope.errors import InputError, one_line
 from tightrope.posteriors import Preset
 from tightrope.rollouts import Rollout
 from tightrope.seeds import resolve_seed
 
 __all__ = ["CertifyCallback"]
 
-_OFTEN = 100  # certificates of one training, above which the union bound is a mistake
 _LEVELS = (0.9, 0.95)  # of the tolerance: logged under names that do not depend on any value
 
 
@@ -68,14 +67,14 @@ class CertifyCallback(BaseCallback):
             InputError: an option is wrong.
         """
         super().__init__(verbose)
-        if every is not None and (every < 1 or every != int(every)):
+        if every is not None and every < 1:
             raise InputError(f"`every` must be a whole number of at least 1, found {every!r}")
         self.options = Options.of(options)
-        self.env, self.every, self.rollout = env, every, rollout or Rollout()
-        self.preset_values = preset_values
-        self.out = None if out is None else Path(out)
+        self.env, self.every, self.out = env, every, out
+        self.rollout, self.preset_values = rollout or Rollout(), preset_values
         self.certificates: dict[int, Certificate] = {}
-        self._planned, self._due, self._number = 0, 0, 0
+        self._due: list[int] = []  # numbers of steps, but for the end
+        self._planned, self._number = 0, 0
 
     @property
     def last(self) -> Certificate:
@@ -97,25 +96,16 @@ class CertifyCallback(BaseCallback):
         if self.env is None:
             self.env = _environment(self.model)
         start, total = self.model.num_timesteps, int(self.locals["total_timesteps"])
-        self._planned = 1
-        if self.every is not None:
-            self._planned += max(0, (total - start - 1) // self.every)
-            self._due = start + self.every
-        if self._planned > _OFTEN:
-            raise InputError(
-                f"expected at most {_OFTEN} certificates, found {self._planned} planned: each "
-                f"would get that part of the failure probability; choose a larger `every` than "
-                f"{self.every}"
-            )
+        every = self.every or total
+        self._due = [*range(start + every, total, every)]
+        self._planned = len(self._due) + 1
         # What can be refused is refused before anything is learnt.
         settle(self._options(0), open_source(self.model, self.env, self.rollout))
 
     def _on_step(self) -> bool:
-        if self.every is not None and self.num_timesteps >= self._due:
-            while self._due <= self.num_timesteps:
-                self._due += self.every
-            if self._number < self._planned - 1:  # the last is for the end
-                self._certify()
+        if self._due and self.num_timesteps >= self._due[0]:
+            self._due = [steps for steps in self._due if steps > self.num_timesteps]
+            self._certify()
         return True
 
     def _on_training_end(self) -> None:
@@ -133,7 +123,7 @@ class CertifyCallback(BaseCallback):
                 **vars(self._options(number)),
             )
             if self.out is not None:
-                made = made.save(self.out / f"steps-{self.num_timesteps}")
+                made = made.save(Path(self.out) / f"steps-{self.num_timesteps}")
         except InputError as error:
             warnings.warn(f"no certificate at {self.num_timesteps} steps: {error}", stacklevel=2)
             return
@@ -158,16 +148,13 @@ class CertifyCallback(BaseCallback):
 
 def _numbers(certificate: Certificate) -> dict[str, Any]:
     """What is logged of a certificate; which keys there are depends on no score."""
-    found: dict[str, Any] = {
-        "certificate/bound": certificate.bound,
-        "certificate/confidence": certificate.joint_confidence,
-    }
+    found: dict[str, Any] = {"bound": certificate.bound, "confidence": certificate.joint_confidence}
     for s in certificate.statements:
         if s.kind == "tolerance" and s.share in _LEVELS:
-            found[f"certificate/rms-{100 * s.share:.0f}"] = s.limit
+            found[f"rms-{100 * s.share:.0f}"] = s.limit
         elif s.kind in ("return", "failure"):
-            found[f"certificate/{s.name.replace(' ', '-')}"] = s.limit
-    return found
+            found[s.name.replace(" ", "-")] = s.limit
+    return {f"certificate/{name}": value for name, value in found.items()}
 
 
 def _environment(model: Any) -> Any:
@@ -176,17 +163,11 @@ def _environment(model: Any) -> Any:
 
     hint = "pass `env`, its id or a function that returns it, to CertifyCallback"
     vectorized = model.get_env()
-    spec = None if vectorized is None else vectorized.get_attr("spec")[0]
+    spec = None if vectorized is None else copy.copy(vectorized.get_attr("spec")[0])
     if spec is None:
         raise InputError(f"expected an environment that Gymnasium can build, found none: {hint}")
-    others = [w for w in spec.additional_wrappers if w.name != "Monitor"]
-    if any(wrapper.kwargs is None for wrapper in others):
-        raise InputError(
-            f"expected wrappers that Gymnasium can build again, found {others[0].name}: {hint}"
-        )
-    spec = copy.copy(spec)
-    spec.additional_wrappers = tuple(others)
+    spec.additional_wrappers = tuple(w for w in spec.additional_wrappers if w.name != "Monitor")
     try:
         return gym.make(spec, disable_env_checker=True)
     except Exception as error:  # Gymnasium's own, or whatever the constructor raises
-        raise InputError(f"cannot build {spec.id!r} again ({error}): {hint}") from error
+        raise InputError(f"cannot build {spec.id!r} again ({one_line(error)}): {hint}") from error

@@ -20,12 +20,18 @@ if TYPE_CHECKING:
 __all__ = ["CheckReport", "Condition", "Conditions", "check", "is_table"]
 
 _Probability = Annotated[float, Field(ge=0, le=1)]
-_EVENTS = {"early": "early-termination", "success": "success", "return": "low-return"}
-_NEEDED = {
-    "early": "it needs `termination` failure or neutral",
-    "success": "it needs episodes that record success, or `termination` success",
-    "return": "it needs `fail_below`",
-    "all": "it states no failure",
+_EVENTS = {  # of each failure: the target of its statement, and what a certificate needs for it
+    "early": ("early-termination", "it needs `termination` failure or neutral"),
+    "success": ("success", "it needs episodes that record success, or `termination` success"),
+    "return": ("low-return", "it needs `fail_below`"),
+}
+# Of what only goes with other conditions: those.
+_GOES_WITH = {
+    "share": ("max_rms", "min_return"),
+    "unit": ("max_rms",),
+    "failure": ("max_failure",),
+    "discounted": ("min_return", "min_mean_return"),
+    "allow_clipped": ("max_rms",),
 }
 _LEVEL = 0.9  # of new episodes: what a condition without `share` must be about
 _ROUNDING = 1e-12  # of a confidence
@@ -36,43 +42,45 @@ _AGAIN = "on other episodes, or with `candidates`"  # these have been looked at
 class Conditions:
     """What a certificate must state.
 
+    Attributes:
+        max_rms: Largest RMS error of the predicted return, in return units: of the headline, or of
+            the statement that share or unit names.
+        min_return: Smallest return, undiscounted, that 90 % of new episodes must reach.
+        min_mean_return: Smallest expected return, undiscounted; needs a certificate with a return
+            floor.
+        max_failure: Largest probability that an episode fails.
+        min_success: Smallest probability that an episode succeeds.
+        min_confidence: Smallest confidence that all statements used hold together; without another
+            condition, all statements that need only independent episodes.
+        share: Share of new episodes that max-rms and min-return must be stated for, at the least;
+            off: the headline's for max-rms, 90 % for min-return, and nothing below 90 % for either.
+        unit: Use the mean risk of this unit for max-rms instead of the headline; step rests on
+            independent steps.
+        failure: The failure of max-failure: early (it terminates), success (there was none) or
+            return (less than the certificate's fail-below); all: every one that the certificate
+            states.
+        discounted: Use discounted returns for min-return and min-mean-return.
+        allow_clipped: Largest share of returns outside the range that a mean risk is clipped to,
+            for max-rms.
+
     Raises:
         InputError: a value is outside its set, or goes with a condition that is not there.
     """
 
     max_rms: Annotated[float, Field(ge=0)] | Off = "off"
-    """Largest RMS error of the predicted return, in return units: of the headline, or of the
-    statement that share or unit names."""
     min_return: float | Off = "off"
-    """Smallest return, undiscounted, that 90 % of new episodes must reach."""
     min_mean_return: float | Off = "off"
-    """Smallest expected return, undiscounted; needs a certificate with a return floor."""
     max_failure: _Probability | Off = "off"
-    """Largest probability that an episode fails."""
     min_success: _Probability | Off = "off"
-    """Smallest probability that an episode succeeds."""
     min_confidence: _Probability | Off = "off"
-    """Smallest confidence that all statements used hold together; without another condition, all
-    statements that need only independent episodes."""
     share: _Probability | Off = "off"
-    """Share of new episodes that max-rms and min-return must be stated for, at the least; off: the
-    headline's for max-rms, 90 % for min-return, and nothing below 90 % for either."""
     unit: Unit | Off = "off"
-    """Use the mean risk of this unit for max-rms instead of the headline; step rests on independent
-    steps."""
     failure: Literal["early", "success", "return", "all"] = "all"
-    """The failure of max-failure: early (it terminates), success (there was none) or return (less
-    than the certificate's fail-below); all: every one that the certificate states."""
     discounted: bool = False
-    """Use discounted returns for min-return and min-mean-return."""
     allow_clipped: _Probability = 0.01
-    """Largest share of returns outside the range that a mean risk is clipped to, for max-rms."""
 
     def __post_init__(self) -> None:
-        needs = {"share": ("max_rms", "min_return"), "unit": ("max_rms",)}
-        needs |= {"failure": ("max_failure",), "discounted": ("min_return", "min_mean_return")}
-        needs |= {"allow_clipped": ("max_rms",)}
-        for name, conditions in needs.items():
+        for name, conditions in _GOES_WITH.items():
             given = getattr(self, name) != getattr(type(self), name)
             if given and all(getattr(self, each) == "off" for each in conditions):
                 raise InputError(f"expected {_listed(conditions)} with `{name}`, found none")
@@ -172,9 +180,9 @@ def check(
     whole = [Condition("certificate", None, None, False, None, problem) for problem in problems]
     asked = [
         each
-        for rule in _rules(record, conditions)
-        if (required := getattr(conditions, rule.name)) != "off"
-        for each in _judged(record, rule, required)
+        for name, (found, missing) in _statements(record, conditions).items()
+        if getattr(conditions, name) != "off"
+        for each in _judged(record, conditions, name, found, missing)
     ]
     return CheckReport((*whole, *asked, *_confidence(record, asked, conditions)))
 
@@ -192,123 +200,97 @@ def is_table(source: Any, columns: Any = None) -> bool:
     return is_results(source, columns)
 
 
-@dataclass(frozen=True)
-class _Rule:
-    """What one condition is judged by.
+def _statements(record: "Record", c: Conditions) -> dict[str, tuple[list[int], str]]:
+    """By condition: the statements that are about it, and what a certificate needs to have one."""
 
-    Attributes:
-        name: of the condition.
-        found: indices of statements that are about it; those of one name are levels of one kind.
-        missing: what a certificate needs to have one.
-        share: of new episodes that a level must be about at least; None for the first statement.
-        objection: why it does not count; empty if it does.
-    """
+    def where(**fields: Any) -> list[int]:
+        return [
+            index
+            for index, s in enumerate(record.statements)
+            if all(getattr(s, name) == value for name, value in fields.items())
+        ]
 
-    name: str
-    found: Sequence[int]
-    missing: str
-    share: float | None = None
-    objection: str = ""
-
-
-def _rules(record: "Record", c: Conditions) -> Iterator[_Rule]:
-    """What every condition would be judged by, asked or not; the confidence comes last."""
-    share = None if c.share == "off" else c.share
-    found, missing, objection = _errors(record, c)
-    levels = share if c.unit == "off" else None
-    yield _Rule("max_rms", found, missing, levels, objection)
-    discounted = c.discounted and record.settings.gamma != 1  # with 1 both are one
-    returns = _where(record, target="discounted-return" if discounted else "undiscounted-return")
-    reached = [index for index in returns if record.statements[index].share is not None]
-    yield _Rule("min_return", reached, "it needs returns", share)
-    means = [index for index in returns if index not in reached]
-    floor = "discounted_floor" if discounted else "return_floor"
-    missing = f"it needs `{floor}`, a return that no episode can fall below"
-    yield _Rule("min_mean_return", means, missing)
-    targets = _EVENTS.values() if c.failure == "all" else [_EVENTS[c.failure]]
-    failures = [i for each in targets for i in _where(record, kind="failure", target=each)]
-    yield _Rule("max_failure", failures, _NEEDED[c.failure])
-    successes = _where(record, kind="failure", target="success")
-    yield _Rule("min_success", successes, _NEEDED["success"])
-
-
-def _errors(record: "Record", c: Conditions) -> tuple[list[int], str, str]:
-    """Statements on the RMS error, what they need, and why they do not count.
-
-    A mean risk, levels, or the headline.
-    """
-    if c.unit != "off":
-        found = _where(record, kind="mean-risk", unit=c.unit)
-        return found, f"it needs `unit` {c.unit}", _clipped(record, c)
-    if c.share != "off":
-        return _where(record, kind="tolerance"), "it needs `scheme` auto", ""
     first = record.statements[record.headline]
-    found = [record.headline] if first.kind in ("tolerance", "mean-risk") else []
-    objection = _clipped(record, c) if first.kind == "mean-risk" else ""
-    if first.kind == "mean-risk" and first.unit == "step":
-        objection = "independent steps are assumed only with `unit` step"
-    return found, "its headline is not on the RMS error of the predicted return", objection
+    headline = [record.headline] if first.kind in ("tolerance", "mean-risk") else []
+    errors = headline, "its headline is not on the RMS error of the predicted return"
+    if c.unit != "off":
+        errors = where(kind="mean-risk", unit=c.unit), f"it needs `unit` {c.unit}"
+    elif c.share != "off":
+        errors = where(kind="tolerance"), "it needs `scheme` auto"
+    discounted = c.discounted and record.settings.gamma != 1  # with 1 both are one
+    returns = where(target="discounted-return" if discounted else "undiscounted-return")
+    means = [index for index in returns if record.statements[index].share is None]
+    floor = "discounted_floor" if discounted else "return_floor"
+    events = [_EVENTS[c.failure]] if c.failure in _EVENTS else _EVENTS.values()
+    failures = [index for target, _ in events for index in where(kind="failure", target=target)]
+    unstated = _EVENTS[c.failure][1] if c.failure in _EVENTS else "it states no failure"
+    success, unrecorded = _EVENTS["success"]
+    return {
+        "max_rms": errors,
+        "min_return": ([i for i in returns if i not in means], "it needs returns"),
+        "min_mean_return": (means, f"it needs `{floor}`, a return that no episode can fall below"),
+        "max_failure": (failures, unstated),
+        "min_success": (where(kind="failure", target=success), unrecorded),
+    }
 
 
-def _judged(record: "Record", rule: _Rule, required: float) -> Iterator[Condition]:
-    """The rule on every kind of statement found, such as that of each task; without one a no."""
+def _judged(
+    record: "Record", c: Conditions, name: str, found: Sequence[int], missing: str
+) -> Iterator[Condition]:
+    """The condition on every kind of statement found, such as each task's; without one a no."""
     from tightrope.certificates.text import percent
 
-    kinds: dict[str, list[int]] = {}
-    for index in rule.found:
-        kinds.setdefault(record.statements[index].name, []).append(index)
-    missing = [] if kinds else [rule.missing]
-    for found in kinds.values():
-        levels = sorted((record.statements[index].share or 0.0, index) for index in found)
-        if rule.share is not None:
-            found = [index for share, index in levels if share >= rule.share]
-        if found:
-            yield _judge(record, rule, required, found[0])
+    least = 0.0 if c.share == "off" else c.share
+    kinds: dict[str, list[tuple[float, int]]] = {}  # levels of one kind have one name
+    for index in found:
+        s = record.statements[index]
+        kinds.setdefault(s.name, []).append((1.0 if s.share is None else s.share, index))
+    unstated = [] if kinds else [missing]
+    for levels in kinds.values():
+        if enough := [level for level in levels if level[0] >= least]:
+            yield _judge(record, c, name, min(enough)[1])
         else:
-            missing.append(f"it is stated for at most {percent(levels[-1][0])} of new episodes")
-    for each in missing:
+            unstated.append(f"it is stated for at most {percent(max(levels)[0])} of new episodes")
+    for each in unstated:
         reason = f"the certificate does not state this: {each}; certify it {_AGAIN}"
-        yield Condition(rule.name, required, None, False, None, reason)
+        yield Condition(name, getattr(c, name), None, False, None, reason)
 
 
-def _judge(record: "Record", rule: _Rule, required: float, index: int) -> Condition:
+def _judge(record: "Record", c: Conditions, name: str, index: int) -> Condition:
     """One statement against what is required."""
     from tightrope.certificates.text import sentence
 
-    s, objection = record.statements[index], rule.objection
+    s, required = record.statements[index], getattr(c, name)
     value, passed = s.limit, s.limit >= required
-    if rule.name.startswith("max_"):
+    if name.startswith("max_"):
         if s.direction == "at-least":  # a failure is the lack of a success
             value = 1.0 - value
         passed = value <= required
-    if rule.share is None and s.share is not None and s.share < _LEVEL:
-        objection = "a level below 90 % counts only with `share`"
-    if s.void or s.vacuous:
-        objection = "a limit that can never be exceeded says nothing"
+    objection = _objection(record, c, s)
     reason = f"{sentence(s)} Statement {index}, assumes {s.assumes}"
     if s.unit == "step" and record.checks.dependent:
         reason += f", which these are not (p = {record.checks.dependence:.3g})"
     if record.checks.drifting:
         reason += f"; returns change over the episodes (p = {record.checks.drift:.3g})"
     reason += f"; does not count: {objection}" if objection else ""
-    return Condition(rule.name, required, value, passed and not objection, index, reason)
+    return Condition(name, required, value, passed and not objection, index, reason)
 
 
-def _clipped(record: "Record", c: Conditions) -> str:
-    """Why a mean risk does not count: it says little of returns outside the range."""
-    if record.clipped_share is None or record.clipped_share <= c.allow_clipped:
-        return ""
-    return (
-        f"{record.clipped_share:.2%} of the returns are outside the range that it is clipped to; "
-        "accept that with `allow_clipped`, or ask for a level that clips nothing with `share`"
-    )
-
-
-def _where(record: "Record", **fields: Any) -> list[int]:
-    def fits(statement: "Statement") -> bool:
-        return all(getattr(statement, name) == value for name, value in fields.items())
-
-    return [index for index, statement in enumerate(record.statements) if fits(statement)]
+def _objection(record: "Record", c: Conditions, s: "Statement") -> str:
+    """Why a statement does not count; empty if it does."""
+    if s.void or s.vacuous:
+        return "a limit that can never be exceeded says nothing"
+    if s.share is not None and s.share < _LEVEL and c.share == "off":
+        return "a level below 90 % counts only with `share`"
+    if s.kind == "mean-risk" and s.unit == "step" and c.unit == "off":
+        return "independent steps are assumed only with `unit` step"
+    if s.kind == "mean-risk" and (record.clipped_share or 0.0) > c.allow_clipped:
+        return (
+            f"{record.clipped_share:.2%} of the returns are outside the range that it is clipped "
+            "to; accept that with `allow_clipped`, or ask for a level that clips nothing with "
+            "`share`"
+        )
+    return ""
 
 
 def _confidence(record: "Record", asked: Sequence[Condition], c: Conditions) -> Iterator[Condition]:

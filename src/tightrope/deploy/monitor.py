@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
-from tightrope.errors import InputError, one_line
+from tightrope.errors import InputError
 from tightrope.files import load_tensors, refuse_to_overwrite, save_tensors
-from tightrope.posteriors.predictor import damaged, pack, unpack
+from tightrope.posteriors.predictor import ReturnPredictor, damaged, pack, unpack
 from tightrope.records import checked, plain
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ FORMAT = "tightrope.monitor/2"
 # Of the return range, added to every threshold: one row at a time is predicted with other rounding
 # than a whole episode, and many episodes may have the very same score.
 _ROUNDING = 1e-5
+_LARGEST = np.finfo(np.float32).max
 
 _Probability = Annotated[float, Field(ge=0, le=1)]
 
@@ -89,8 +90,6 @@ class Monitor:
 
     Args:
         source: a certificate, its folder, or a file that :meth:`save` wrote.
-        gamma: the discount factor that you expect; the certificate's own is always used, and
-            another one is refused.
 
     Attributes:
         predictor: of returns.
@@ -100,48 +99,14 @@ class Monitor:
         InputError: the certificate has no monitor statement, or there is no such file.
     """
 
-    def __init__(self, source: "Certificate | str | Path", *, gamma: float | None = None) -> None:
+    def __init__(self, source: "Certificate | str | Path") -> None:
         if isinstance(source, str | Path) and Path(source).suffix == ".safetensors":
-            self._read(Path(source))
+            read = _saved(Path(source))
         else:
-            self._take(source)
-        if gamma is not None and gamma != self.calibration.gamma:
-            raise InputError(
-                f"expected the discount {self.calibration.gamma:g} of the certificate as `gamma`, "
-                f"found {gamma!r}: certify with that one to monitor with it"
-            )
+            read = _certified(source)
+        self.predictor, self.calibration = read
         self._step, self._running = 0, False
         self._since: int | None = None
-
-    def _take(self, source: "Certificate | str | Path") -> None:
-        """The monitor of a certificate."""
-        from tightrope.certificates.certificate import Certificate
-        from tightrope.certificates.folder import load_certificate
-
-        certificate = load_certificate(source) if isinstance(source, str | Path) else source
-        if not isinstance(certificate, Certificate):
-            raise InputError(
-                "expected a certificate, its folder or a saved monitor, found "
-                f"{type(certificate).__name__}"
-            )
-        stated = [s for s in certificate.statements if s.kind == "monitor" and s.share is not None]
-        if not stated:
-            raise InputError(
-                "expected a certificate with a monitor statement, found one of scheme "
-                f"{certificate.scheme}: certify with scheme auto or holdout"
-            )
-        statement = stated[0]
-        assert statement.share is not None  # selected by it
-        self.predictor = certificate.predictor
-        self.calibration = Calibration(
-            gamma=certificate.settings.gamma,
-            window=statement.chosen["window"],
-            widths=tuple(statement.chosen["widths"]),
-            threshold=statement.value_raw,
-            false_alarms=1.0 - statement.share,
-            confidence=statement.confidence,
-            subject=dict(certificate.subject),
-        )
 
     def save(self, path: str | Path) -> None:
         """Write the monitor to a new .safetensors file, for a machine with numpy alone.
@@ -152,13 +117,6 @@ class Monitor:
         check_destination(path)
         arrays, header = pack(self.predictor)
         save_tensors(Path(path), arrays, {**header, **asdict(self.calibration), "format": FORMAT})
-
-    def _read(self, path: Path) -> None:
-        arrays, header = load_tensors(path, FORMAT)
-        with damaged(path, "monitor"):
-            self.predictor = unpack(arrays, header)
-            stated = {entry.name: header[entry.name] for entry in fields(Calibration)}
-            self.calibration = Calibration(**plain(stated))
 
     @property
     def features(self) -> int:
@@ -197,12 +155,7 @@ class Monitor:
                 f"expected a step of a running episode, found one that {ended}: call `reset` with "
                 "the first observation"
             )
-        try:
-            gain = float(reward)
-        except (TypeError, ValueError):
-            gain = np.nan
-        if not np.isfinite(gain):
-            raise InputError(f"expected a finite number as reward, found {reward!r}")
+        gain = float(_numbers(reward, (), "a finite number as reward"))
         seen, elapsed, over = self._checked(observation), self._step + 1, terminated or truncated
         clock = self.predictor.scaling.clock
         if not over and clock is not None and elapsed >= clock.limit:
@@ -229,29 +182,59 @@ class Monitor:
         alarm = self._since is not None
         return Status(self._step, value, self.threshold(self._step), alarm, self._since)
 
+    def _checked(self, observation: ArrayLike) -> NDArray[np.float32]:
+        count = self.features
+        found = _numbers(observation, (count,), f"an observation of {count} finite numbers")
+        return found.astype(np.float32)
+
     def _predicted(self, observation: NDArray[np.float32], elapsed: int) -> float:
         normalised = self.predictor.normalised(observation[None], [elapsed])
         return float(self.predictor.scaling.returns(normalised)[0])
 
-    def _checked(self, observation: ArrayLike) -> NDArray[np.float32]:
-        try:
-            with np.errstate(over="ignore"):  # what float32 cannot hold is not finite, and refused
-                seen = np.asarray(observation, dtype=np.float32)
-        except (TypeError, ValueError) as error:
-            raise InputError(
-                f"expected an observation of {self.features} numbers: {one_line(error)}"
-            ) from None
-        if seen.shape != (self.features,):
-            raise InputError(
-                f"expected an observation of shape ({self.features},), found {seen.shape}"
-            )
-        if not np.isfinite(seen).all():
-            raise InputError("expected a finite observation, found NaN or infinity")
-        return seen
 
-    def __repr__(self) -> str:
-        c = self.calibration
-        return (
-            f"Monitor({self.features} features, threshold {c.threshold:.4g}, false alarms at most "
-            f"{np.ceil(1000 * c.false_alarms - 1e-6) / 10:g} %)"
+def _numbers(values: Any, shape: tuple[int, ...], expected: str) -> NDArray[np.float64]:
+    """Numbers of this shape that float32 can hold; InputError for anything else."""
+    try:
+        found = np.asarray(values, np.float64)
+    except (TypeError, ValueError):
+        found = np.array(np.nan)
+    if found.shape != shape or not (np.abs(found) <= _LARGEST).all():
+        shown = " ".join(str(values).split())[:80]
+        raise InputError(f"expected {expected}, found {shown} of shape {np.shape(found)}")
+    return found
+
+
+def _saved(path: Path) -> tuple[ReturnPredictor, Calibration]:
+    """What :meth:`Monitor.save` wrote."""
+    arrays, header = load_tensors(path, FORMAT)
+    with damaged(path, "monitor"):
+        stated = {entry.name: header[entry.name] for entry in fields(Calibration)}
+        return unpack(arrays, header), Calibration(**plain(stated))
+
+
+def _certified(source: Any) -> tuple[ReturnPredictor, Calibration]:
+    """The monitor of a certificate."""
+    from tightrope.certificates.certificate import Certificate
+    from tightrope.certificates.folder import load_certificate
+
+    c = load_certificate(source) if isinstance(source, str | Path) else source
+    if not isinstance(c, Certificate):
+        raise InputError(
+            "expected a certificate, its folder or a saved monitor, found " + type(c).__name__
         )
+    for s in c.statements:
+        if s.kind == "monitor" and s.share is not None:
+            calibration = Calibration(
+                gamma=c.settings.gamma,
+                window=s.chosen["window"],
+                widths=tuple(s.chosen["widths"]),
+                threshold=s.value_raw,
+                false_alarms=1.0 - s.share,
+                confidence=s.confidence,
+                subject=dict(c.subject),
+            )
+            return c.predictor, calibration
+    raise InputError(
+        f"expected a certificate with a monitor statement, found one of scheme {c.scheme}: "
+        "certify with scheme auto or holdout"
+    )

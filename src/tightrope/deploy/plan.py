@@ -4,27 +4,24 @@ A forecast, not a promise: what was measured (the predictor, its scores, a poste
 is taken to stay as it is.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, fields, replace
+from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
-from tightrope.certificates.breakdown import PARTS, Parts, breakdown
 from tightrope.certificates.certificate import Certificate
 from tightrope.certificates.evidence import Evidence
-from tightrope.certificates.options import Unit
-from tightrope.certificates.recompute import headline_of, ledger_of
-from tightrope.certificates.statements import families_for
-from tightrope.certificates.statements.base import Family, Limit, Statement, Values
-from tightrope.certificates.statements.pac_bayes import Measured, Portion, bound_chain, final_bound
+from tightrope.certificates.recompute import headline_of
+from tightrope.certificates.statements import families_for, ledger_for
+from tightrope.certificates.statements.base import Family, Statement, Values
+from tightrope.certificates.statements.pac_bayes import Portion, bound_chain, final_bound
 from tightrope.certificates.statements.tolerance import LEVELS
-from tightrope.certificates.table_certificate import evidence_of
-from tightrope.certificates.text import limit_text, percent, rounded, title
+from tightrope.certificates.text import limit_text, percent, title
 from tightrope.deploy.check import Conditions, check
 from tightrope.errors import InputError, as_lines
 from tightrope.rollouts.results_table import table_of
 
-__all__ = ["episodes_for", "forecast", "summary", "target_summary", "terms"]
+__all__ = ["episodes_for", "forecast", "summary", "target_summary"]
 
 _MOST = 10_000  # episodes that a search goes up to
 _FINEST = 50_000  # units that stand for more of them
@@ -67,21 +64,6 @@ def episodes_for(certificate: Certificate, conditions: Conditions) -> int | None
     return upper
 
 
-def terms(certificate: Certificate) -> tuple[Parts, float]:
-    """What the certificate's own mean risk is made of, as squared errors on the normalised scale.
-
-    The parts add up to the bound. The number beside them is *not* in it: what it would grow by if
-    steps counted for the information they carry; 0 in unit episode.
-    """
-    c, ahead = certificate, _Forecast(certificate)
-    hidden = 0.0
-    if c.unit == "step":
-        share = min((c.effective_n or 0.0) / max(c.portions[-1].n, 1), 1.0)
-        (fewer,) = ahead.grown(c.statement(f"mean over {c.unit}s"), share)
-        hidden = max(fewer.value - (c.bound or 0.0), 0.0)
-    return breakdown(c.portions, c.ledger, c.settings.kappa)[-1], hidden
-
-
 def summary(certificate: Certificate, numbers: Iterable[int]) -> str:
     """A table of the statements as they are, and as they would be with so many episodes."""
     c = certificate
@@ -94,9 +76,7 @@ def summary(certificate: Certificate, numbers: Iterable[int]) -> str:
             columns[f"{number:,}"] = forecast(c, number)
         except InputError:
             lines.append(f"{number:,} episodes are too few, with {c.episodes.fit} to fit.")
-    lines += ["", *_table(columns)]
-    lines += [] if c.fitted is None else ["", *_made_of(c)]
-    return as_lines(lines)
+    return as_lines([*lines, "", *_table(columns)])
 
 
 def target_summary(certificate: Certificate, conditions: Conditions) -> tuple[int | None, str]:
@@ -115,12 +95,12 @@ class _Forecast:
 
     def __init__(self, certificate: Certificate) -> None:
         self.certificate = c = certificate
-        self.settings = c.settings
-        self.ledger = ledger_of(c.settings, c.rollouts)
-        self.families = {each.name: each for each in families_for(c.settings, c.rollouts)}
+        families = families_for(c.settings, c.rollouts)
+        self.settings, self.ledger = c.settings, ledger_for(c.settings, families)
+        self.families = {each.name: each for each in families}
         first = c.episodes.pilot + (c.episodes.fit if c.settings.scheme.fixed else 0)
         rows = c.rollouts.span(first, c.episodes.pilot + c.episodes.validation)
-        self.seen: Evidence = evidence_of(c.rollouts) if c.fitted is None else c.evidence(rows)
+        self.seen: Evidence = c.evidence(rows)
         self.scores: dict[str, Values] = {}
         self.fewest = max(len(c.settings.scheme.weights), c.settings.fit + 1, 2)
 
@@ -134,61 +114,49 @@ class _Forecast:
     def statements(self, episodes: int) -> tuple[Statement, ...]:
         """In the order of the certificate; the levels of a family may be others."""
         c, scheme = self.certificate, self.settings.scheme
-        sizes = scheme.sizes(episodes, self.settings.fit)
-        counted = episodes if scheme.kind == "recursive" else sizes[-1]
+        counted = scheme.sizes(episodes, self.settings.fit)[-1]  # those of the last portion
+        counted = episodes if scheme.kind == "recursive" else counted
         found: list[Statement] = []
         for name in dict.fromkeys(s.name for s in c.statements):
-            statement = c.statement(name)
-            if name in self.families:
-                now = len(self.seen)
+            s = c.statement(name)
+            if family := self.families.get(name):
                 number = counted if scheme.fixed else episodes
-            else:  # a posterior's risk
-                now, number = self._portions(statement.unit)[0].episodes, counted
-            found += self.grown(statement, number / now)
+                found += self._of_family(family, s, number / len(self.seen))
+            else:
+                portions = c.portions if s.unit == c.unit else c.other_portions
+                found.append(self._of_posterior(s, portions, counted / portions[0].episodes))
         return tuple(found)
 
-    def grown(self, statement: Statement, factor: float) -> Iterator[Statement]:
-        """The statements of its family with `factor` times the units."""
-        s, c = statement, self.certificate
-        family = self.families.get(s.name)
-        if family is None:
-            bounded = self._bounded(self._portions(s.unit), factor)
-            bound, void = final_bound(bounded)
-            raw, rms = bound * c.width**2, float(np.sqrt(bound)) * c.width
-            now = replace(s, value=bound, value_raw=raw, rms_raw=rms, n=bounded[0].n, note="")
-            yield replace(now, void=void, vacuous=bound >= 1.0)
-            return
+    def _of_family(self, family: Family, s: Statement, factor: float) -> list[Statement]:
+        """The statements of its family on `factor` times the units, like those measured."""
         n = max(1, round(s.n * factor))
-        for limit in self._limits(family, s, n):
-            yield family.stated(limit, n, self.seen, s.chosen, s.confidence, c.joint_confidence)
-
-    def _limits(self, family: Family, statement: Statement, n: int) -> list[Limit]:
-        """The limits of a family on n units like those measured."""
         if family.name not in self.scores:
-            seen = family.within(self.seen)
-            self.scores[family.name] = family.scores(seen, statement.chosen)
+            self.scores[family.name] = family.scores(family.within(self.seen), s.chosen)
         scores = self.scores[family.name]
-        if statement.share is not None:
-            side = 1.0 if statement.direction == "at-most" else -1.0
+        if s.share is not None:
+            side = 1.0 if s.direction == "at-most" else -1.0
             scores = side * _with_tail(side * scores, n)
         else:
             scores = _resampled(scores, min(n, max(_FINEST, len(scores))))
-        delta = self.ledger.failure(family.budget)
-        return list(family.limits(scores, delta=delta, chosen=statement.chosen))
+        delta, joint = self.ledger.failure(family.budget), self.certificate.joint_confidence
+        return [
+            family.stated(limit, n, self.seen, s.chosen, s.confidence, joint)
+            for limit in family.limits(scores, delta=delta, chosen=s.chosen)
+        ]
 
-    def _portions(self, unit: Unit) -> tuple[Portion, ...]:
-        c = self.certificate
-        return c.portions if unit == c.unit else c.other_portions
-
-    def _bounded(self, portions: tuple[Portion, ...], factor: float) -> tuple[Portion, ...]:
-        """The bound of a posterior with `factor` times the units and draws."""
-        names = [entry.name for entry in fields(Measured)]
+    def _of_posterior(
+        self, s: Statement, portions: tuple[Portion, ...], factor: float
+    ) -> Statement:
+        """The bound on a posterior's risk with `factor` times the units and draws."""
         measured = []
         for portion in portions:
-            values = {name: each for name, each in asdict(portion).items() if name in names}
-            counts = {name: max(1, round(values[name] * factor)) for name in _COUNTED}
-            measured.append(Measured(**{**values, **counts}))
-        return bound_chain(measured, ledger=self.ledger, kappa=self.settings.kappa)
+            counts = {name: max(1, round(getattr(portion, name) * factor)) for name in _COUNTED}
+            measured.append(replace(portion, **counts))
+        chain = bound_chain(measured, ledger=self.ledger, kappa=self.settings.kappa)
+        (bound, void), width = final_bound(chain), self.certificate.width
+        raw, rms = bound * width**2, float(np.sqrt(bound)) * width
+        now = replace(s, value=bound, value_raw=raw, rms_raw=rms, n=chain[0].n, note="")
+        return replace(now, void=void, vacuous=bound >= 1.0)
 
 
 def _resampled(values: Values, n: int) -> Values:
@@ -219,30 +187,12 @@ def _table(columns: dict[str, tuple[Statement, ...]]) -> list[str]:
                 level, cell = "other levels", f"{cell} ({level})"
             rows.setdefault((s.name, level), {})[column] = cell
     order = list(dict.fromkeys(name for name, _ in rows))
-    rows = dict(sorted(rows.items(), key=lambda row: (order.index(row[0][0]), row[0][1])))
-    names = {key: ", ".join(filter(None, key)) for key in rows}
-    wide = max(map(len, names.values()))
-    widths = {c: max(len(c), *(len(row.get(c, "")) for row in rows.values())) for c in columns}
-    lines = [" " * wide + "".join(f"  {column:>{widths[column]}}" for column in columns)]
-    for key, row in rows.items():
-        cells = "".join(f"  {row.get(column, '-'):>{widths[column]}}" for column in columns)
-        lines.append(f"{names[key]:<{wide}}{cells}")
-    return lines
-
-
-def _made_of(c: Certificate) -> list[str]:
-    """What the mean risk consists of, in words."""
-    (parts, hidden), scale = terms(c), c.width**2
-    lines = [f"What the mean over {c.unit}s is made of (squared return units)"]
-    for key, name in PARTS.items():
-        value = getattr(parts, key)
-        if value:
-            share = f"{value / c.bound:.0%}" if c.bound else ""
-            lines.append(f"  {name:<20} {rounded(value * scale, 'nearest'):>10}   {share}")
-    lines.append(f"  Largest: {PARTS[max(PARTS, key=lambda name: getattr(parts, name))]}.")
-    if c.unit == "step":
-        lines.append(
-            f"  Not in it: {rounded(hidden * scale, 'nearest')} more, if steps counted as "
-            f"the {c.effective_n:,.0f} independent ones that they are worth."
-        )
-    return lines
+    named = sorted(rows.items(), key=lambda row: (order.index(row[0][0]), row[0][1]))
+    cells = [["", *columns]]
+    cells += [[", ".join(filter(None, key)), *(row.get(c, "-") for c in columns)]
+              for key, row in named]  # fmt: skip
+    wide, *widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return [
+        f"{name:<{wide}}" + "".join(f"  {c:>{w}}" for c, w in zip(row, widths, strict=True))
+        for name, *row in cells
+    ]

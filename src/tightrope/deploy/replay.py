@@ -6,8 +6,9 @@ what the environment does with the recorded actions is judged while rounding can
 difference. Tolerances scale with what is replayed here, never with what is on record.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.certificates.folder import load_certificate
-from tightrope.environments import recorded_environment
+from tightrope.deploy.watch import open_policy
 from tightrope.errors import InputError, one_line
 from tightrope.policies import Policy, act_in_blocks
-from tightrope.rollouts import Episode, Episodes, Rollout, policy_source
-from tightrope.rollouts.collecting import describe, episode_seeds, fitting
+from tightrope.rollouts import Episode, Episodes, Rollout
+from tightrope.rollouts.collecting import describe, episode_seeds
 from tightrope.rollouts.stepping import roll_out
 
 __all__ = ["ReplayedEpisode", "replay"]
@@ -65,9 +66,8 @@ def replay(
     *,
     episodes: int = 3,
     rollout: Rollout | None = None,
-    rng: np.random.Generator | None = None,
 ) -> tuple[list[ReplayedEpisode], list[str]]:
-    """Run a random sample of a certificate's episodes again.
+    """Run a random sample of a certificate's episodes again; nobody can foresee which.
 
     Args:
         folder: of the certificate.
@@ -75,7 +75,6 @@ def replay(
         env: its environment; by default the one that the certificate names.
         episodes: how many, at most all.
         rollout: how the policy is loaded; whether it samples is on record.
-        rng: what chooses the episodes; by default nobody can foresee them.
 
     Returns:
         The episodes, and everything that cannot be rounding, in words.
@@ -83,136 +82,101 @@ def replay(
     Raises:
         InputError: there is no such certificate or policy, or its episodes cannot be repeated.
     """
-    if episodes < 1:
-        raise InputError(f"expected `replay` of at least 1 episode, found {episodes}")
     recorded = load_certificate(folder, verify=False).rollouts
-    by, place = recorded.subject.get("policy"), recorded.subject.get("environment")
+    by, place = (recorded.subject.get(name) for name in ("policy", "environment"))
     if not (isinstance(by, Mapping) and isinstance(place, Mapping)) or recorded.actions is None:
         raise InputError(
             "expected episodes that tightrope rolled out, with their actions, found others in "
             f"{str(folder)!r}: they cannot be replayed"
         )
-    rollout = rollout or Rollout()
-    where = recorded_environment(place) if env is None else env
-    source, given = policy_source(policy, where, rollout.env_kwargs), rollout.arguments
-    loaded, built = fitting(
-        source.policy,
-        source.environment,
-        normalize=given["normalize"],
-        trust=given["trust"],
-        sample=by.get("actions") == "sampled",
-    )
+    sampled = replace(rollout or Rollout(), sample=by.get("actions") == "sampled")
+    loaded, built = open_policy(policy, env, place, sampled)
     if not loaded.deterministic and not loaded.noise_size:
         raise InputError(f"expected a policy whose draws can be repeated, found {loaded.name}")
-    problems = _subject_problems(recorded, describe(loaded, built))
-    rng = rng or np.random.default_rng()
-    sample = np.sort(rng.permutation(len(recorded))[:episodes])
     replayed = []
-    for index in sample:  # in an environment of its own: a reset may leave something behind
-        made = built.make()
-        try:
+    for index in np.sort(np.random.default_rng().permutation(len(recorded))[:episodes]):
+        with contextlib.closing(built.make()) as made:  # a reset may leave something behind
             replayed.append(_again(recorded[index], loaded, made))
-        finally:
-            made.close()
+    problems = list(_subject_problems(recorded, describe(loaded, built)))
     return replayed, [*problems, *(line for one in replayed for line in one.problems)]
 
 
-def _subject_problems(recorded: Episodes, found: dict[str, Any]) -> list[str]:
-    subject, problems = recorded.subject, []
+def _subject_problems(recorded: Episodes, found: dict[str, Any]) -> Iterator[str]:
+    subject = recorded.subject
     for name in ("environment", "policy"):
         for key in sorted({*subject[name], *found[name]} - {"name"}):
             stated, here = subject[name].get(key), found[name].get(key)
             if stated != here:
-                problems.append(f"subject.{name}.{key}: stated {stated!r}, here {here!r}")
-    seed = subject.get("seed")
-    follow = isinstance(seed, int) and recorded.seeds.tolist() == episode_seeds(seed, len(recorded))
-    if not follow:
-        problems.append(f"rollouts: their seeds do not follow from subject.seed {seed!r}")
-    return problems
+                yield f"subject.{name}.{key}: stated {stated!r}, here {here!r}"
+    seed, seeds = subject.get("seed"), recorded.seeds.tolist()
+    if not isinstance(seed, int) or seeds != episode_seeds(seed, len(seeds)):
+        yield f"rollouts: their seeds do not follow from subject.seed {seed!r}"
 
 
 def _again(episode: Episode, policy: Policy, env: Any) -> ReplayedEpisode:
-    problems = _action_problems(episode, policy, _noise(episode, policy))
+    """Judge the policy on the recorded observations, the environment by the recorded actions."""
+    assert episode.actions is not None
+    actions, name = iter(episode.actions), f"episode with seed {episode.seed}"
     try:
-        here = _by_recorded_actions(episode, env)
+        here = roll_out(lambda _: next(actions, None), env, episode.seed)
     except Exception as error:  # whatever the environment makes of actions that are not its own
         reason = f"{type(error).__name__}: {one_line(error)}"
-        raise InputError(f"cannot replay the episode with seed {episode.seed}: {reason}") from error
-    agreed, exact, late = _compare(episode, here)
-    return ReplayedEpisode(
-        seed=episode.seed,
-        steps=len(episode.rewards),
-        agreed=agreed,
-        exact=exact,
-        problems=tuple(f"episode with seed {episode.seed}: {line}" for line in [*problems, *late]),
-    )
+        raise InputError(f"cannot replay the {name}: {reason}") from error
+    agreed, exact, wrong = _compare(episode, here)
+    problems = tuple(f"{name}: {line}" for line in (_wrong_actions(episode, policy), wrong) if line)
+    return ReplayedEpisode(episode.seed, len(episode.rewards), agreed, exact, problems)
 
 
-def _noise(episode: Episode, policy: Policy) -> NDArray[np.float32]:
-    """(steps, noise_size) the draws of the episode, as the worker makes them."""
-    generator = np.random.default_rng([episode.seed, 1])
-    size, steps = policy.noise_size, len(episode.rewards)
-    drawn = [generator.standard_normal(size, np.float32) for _ in range(steps)]
-    return np.array(drawn, np.float32).reshape(steps, size)
-
-
-def _action_problems(episode: Episode, policy: Policy, noise: NDArray[np.float32]) -> list[str]:
-    """The policy on the recorded observations."""
-    assert episode.actions is not None
+def _wrong_actions(episode: Episode, policy: Policy) -> str:
+    """What of the actions is not the policy's; empty if nothing."""
     observations = np.ascontiguousarray(episode.observations)
-    found = act_in_blocks(policy, observations, noise).reshape(len(observations), -1)
-    stated = np.asarray(episode.actions).reshape(len(observations), -1)
+    rows = len(observations)
+    drawn = np.random.default_rng([episode.seed, 1])  # as the worker draws, step by step
+    noise = drawn.standard_normal((rows, policy.noise_size), np.float32)
+    found = act_in_blocks(policy, observations, noise).reshape(rows, -1)
+    stated = np.asarray(episode.actions).reshape(rows, -1)
     if found.shape != stated.shape:
-        return [f"actions of {stated.shape[1]} numbers, the policy gives {found.shape[1]}"]
+        return f"actions of {stated.shape[1]} numbers, the policy gives {found.shape[1]}"
     if found.dtype.kind in "iu":
-        other = (found != stated).any(axis=1)
-        wrong = np.flatnonzero(other) if other.mean() > _DISCRETE else np.zeros(0, int)
+        wrong = (found != stated).any(axis=1)
+        wrong &= wrong.mean() > _DISCRETE
     else:
-        close = np.abs(stated - found) <= _ACTIONS * (1.0 + np.abs(found))
-        wrong = np.flatnonzero(~close.all(axis=1))
-    if not len(wrong):
-        return []
-    return [f"{len(wrong)} actions are not the policy's, the first in step {wrong[0]}"]
+        wrong = ~(np.abs(stated - found) <= _ACTIONS * (1.0 + np.abs(found))).all(axis=1)
+    if not wrong.any():
+        return ""
+    return f"{wrong.sum()} actions are not the policy's, the first in step {wrong.argmax()}"
 
 
-def _by_recorded_actions(episode: Episode, env: Any) -> Episode:
-    """The environment from the episode's seed on, until it or the recording ends."""
-    assert episode.actions is not None
-    actions = iter(episode.actions)
-    return roll_out(lambda _: next(actions, None), env, episode.seed)
-
-
-def _compare(episode: Episode, here: Episode) -> tuple[int, int, list[str]]:
+def _compare(episode: Episode, here: Episode) -> tuple[int, int, str]:
     """Leading steps that agree, those to the last bit, and what rounding cannot explain."""
     steps = len(here.rewards)
-    observations, rewards = episode.observations[:steps], episode.rewards[:steps]
-    if observations.shape != here.observations.shape:
-        sizes = (
-            f"{observations.shape[1]} numbers, the environment gives {here.observations.shape[1]}"
-        )
-        return 0, 0, [f"observations of {sizes}"]
-    same = (observations == here.observations).all(axis=1) & (rewards == here.rewards)
-    exact = steps if same.all() else int(np.argmin(same))
-    off = np.maximum(
-        _relative(observations, here.observations).max(axis=1, initial=0.0),
-        _relative(rewards, here.rewards),
-    )
-    age = np.maximum(np.arange(steps) - exact, 0)  # of a difference
-    allowed = _START * _GROWTH ** np.minimum(age, _STEPS)
+    stated, found = _rows(episode, steps), _rows(here, steps)
+    if stated.shape != found.shape:
+        sizes = f"{stated.shape[1] - 1} numbers, the environment gives {found.shape[1] - 1}"
+        return 0, 0, f"observations of {sizes}"
+    exact = _leading((stated == found).all(axis=1))
+    largest = np.maximum.accumulate(np.abs(found), axis=0)  # that was replayed up to then
+    off = (np.abs(stated - found) / (1.0 + largest)).max(axis=1)
+    age = np.clip(np.arange(steps) - exact, 0, _STEPS)  # of a difference
+    allowed = _START * _GROWTH**age
     allowed[0] = _FIRST
-    close = off <= allowed
-    agreed = steps if close.all() else int(np.argmin(close))
-    if agreed < min(steps, exact + _STEPS):
-        what = "another observation or reward"
-        return agreed, exact, [f"{what} in step {agreed} by the same actions"]
-    if agreed < steps or steps > exact + _STEPS:
-        return agreed, exact, []  # what comes later may be rounding alone
-    ends = steps == len(episode.rewards)
-    if not ends or (here.terminated, here.truncated) != (episode.terminated, episode.truncated):
-        return agreed, exact, [f"it ends differently, in step {steps - 1}, by the same actions"]
-    return agreed, exact, []
+    agreed, judged = _leading(off <= allowed), min(steps, exact + _STEPS)
+    if agreed < judged:
+        return agreed, exact, f"another observation or reward in step {agreed} by the same actions"
+    same_end = steps == len(episode.rewards) and (here.terminated, here.truncated) == (
+        episode.terminated,
+        episode.truncated,
+    )
+    if judged == steps and not same_end:
+        return agreed, exact, f"it ends differently, in step {steps - 1}, by the same actions"
+    return agreed, exact, ""
 
 
-def _relative(stated: NDArray[np.floating], here: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Differences, relative to the largest value that was replayed up to then."""
-    return np.abs(stated - here) / (1.0 + np.maximum.accumulate(np.abs(here), axis=0))
+def _rows(episode: Episode, steps: int) -> NDArray[np.float64]:
+    """(steps, features + 1) observations and rewards."""
+    return np.column_stack([episode.observations, episode.rewards]).astype(np.float64)[:steps]
+
+
+def _leading(holds: NDArray[np.bool_]) -> int:
+    """How many rows hold before the first that does not."""
+    return len(holds) if holds.all() else int(np.argmin(holds))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.errors import InputError, one_line
-from tightrope.files import require_plausible, write_atomically
+from tightrope.files import require_plausible, write_file
 from tightrope.imports import needed
 from tightrope.rollouts.columns import Chosen, Columns, all_names
 from tightrope.rollouts.episodes import Episodes
@@ -144,7 +144,7 @@ def export_arrays(episodes: Episodes, path: str | Path) -> None:
         following[last] = episodes.final_observations
         arrays["next_observations"] = following
     if path.suffix == ".npz":
-        write_atomically(path, lambda temporary: np.savez_compressed(temporary, **arrays))
+        write_file(path, lambda temporary: np.savez_compressed(temporary, **arrays))
         return
     h5py = _h5py()
 
@@ -152,7 +152,7 @@ def export_arrays(episodes: Episodes, path: str | Path) -> None:
         with h5py.File(temporary, "w") as archive:
             archive.update(arrays)
 
-    write_atomically(path, write)
+    write_file(path, write)
 
 
 # --- tables --------------------------------------------------------------------------------------
