@@ -57,7 +57,7 @@ def test_help_shows_common_options_and_help_all_every_option_with_true_defaults(
     app = command.app()
     for word in call.split():
         app = app[word]
-    for flag in app.default_command.flags:
+    for flag in app.default_command.flags.values():
         assert f"  {flag.label}" in everything
         assert flag.help, flag
         assert (f"  {flag.label}" in common) >= (flag.common or flag.required)
