@@ -17,15 +17,20 @@ from interruptions import interrupt_at
 from stable_baselines3.common.buffers import ReplayBuffer
 
 from tightrope.agents import TrainingInterruptedError, build, specify, train
-from tightrope.agents.checkpoint import load_checkpoint, restore, save_checkpoint
+from tightrope.agents.checkpoint import (
+    Checkpoint,
+    load_checkpoint,
+    read_segments,
+    sweep,
+    write_segment,
+)
 from tightrope.agents.replay_buffer import CompactReplayBuffer
-from tightrope.agents.segments import read_segments, sweep, write_segment
 from tightrope.errors import InputError
 
 SPACE, ACTIONS = spaces.Box(-9, 9, (3,), np.float64), spaces.Box(-1, 1, (1,), np.float32)
 SETTINGS = {"hidden": (8, 8), "batch": 16, "warmup": 20, "steps": 70, "buffer": 25}
 SHORT = {**SETTINGS, "evaluation_episodes": 1, "evaluate_every": 1000, "checkpoint_every": 15}
-ENV = "InvertedPendulum-v5"  # episodes of 5 to 20 steps at first
+PENDULUM, ENV = "Pendulum-v1", "InvertedPendulum-v5"  # episodes of 5 to 20 steps at first
 
 
 def add(buffers, rows, rng):
@@ -70,36 +75,32 @@ def test_segments_give_back_the_buffer_wherever_the_ring_stands(tmp_path, seed):
             ours = read  # as a resumed run does
 
 
-def agent(**options):
-    run = specify("sac", "Pendulum-v1", **{**SETTINGS, **options})
-    return build(run)
+def checkpoint(folder, **options):
+    """Of a new agent and its environment."""
+    return Checkpoint(folder / "checkpoint.pt", *build(specify("sac", PENDULUM, **options)))
 
 
 def saved(folder, counts, **options):
-    """A checkpoint after each of `counts` new rows; agent, segments, bytes written each time."""
-    model, statistics = made = agent(**options)
-    segments, written, known = (), [], {}
+    """A checkpoint after each of `counts` new rows; and the bytes written each time."""
+    made, written, known = checkpoint(folder, **SETTINGS | options), [], {}
     for rows in counts:
-        add([model.replay_buffer], rows, np.random.default_rng(len(written)))
-        segments = save_checkpoint(folder / "checkpoint.pt", model, statistics, 0.0, segments)
+        add([made.buffer], rows, np.random.default_rng(len(written)))
+        made.save(0.0)
         files = {path: path.stat() for path in folder.rglob("*.*")}
         new = {path: stat for path, stat in files.items() if known.get(path) != stat.st_mtime_ns}
         written.append(sum(stat.st_size for stat in new.values()))
         known = {path: stat.st_mtime_ns for path, stat in files.items()}
-    return made, segments, written
+    return made, written
 
 
-def test_a_checkpoint_writes_only_what_is_new(tmp_path):
+def test_a_checkpoint_writes_only_what_is_new_and_keeps_no_more_than_the_ring(tmp_path):
     """A row is 3 + 1 + 3 floats and a next observation for one in ten, in all about 30 bytes."""
-    _, segments, written = saved(tmp_path, [500] * 12, buffer=10_000)
-    assert len(segments) == 12
+    made, written = saved(tmp_path / "new", [500] * 12, buffer=10_000)
+    assert len(made.segments) == 12
     assert max(written) - min(written) < 3_000  # 100 bytes to name each segment; ends vary
-
-
-def test_the_files_hold_no_more_than_the_ring_and_a_segment(tmp_path):
-    _, segments, _ = saved(tmp_path, [100] * 20, buffer=350)
-    assert [one.first for one in segments] == [1600, 1700, 1800, 1900]
-    assert len(list((tmp_path / "replay").iterdir())) == 4
+    made, _ = saved(tmp_path / "old", [100] * 20, buffer=350)
+    assert [one.first for one in made.segments] == [1600, 1700, 1800, 1900]
+    assert len(list((tmp_path / "old" / "replay").iterdir())) == 4
 
 
 def lose(path):
@@ -124,18 +125,21 @@ def swap(path):
 def test_a_wrong_segment_is_refused_in_one_line(harm, tmp_path):
     saved(tmp_path, [10, 10], buffer=100)
     harm(tmp_path / "replay" / "10-20.safetensors")
-    path, (model, statistics) = tmp_path / "checkpoint.pt", agent(buffer=100)
     words = r"^expected '.*10-20\.safetensors'.* SHA-256 .*, found \w+: put it back, or start anew"
     with pytest.raises(InputError, match=words) as caught:
-        restore(path, load_checkpoint(path), model, statistics)
+        checkpoint(tmp_path, **SETTINGS | {"buffer": 100}).restore()
     assert "\n" not in str(caught.value)
 
 
-def test_an_earlier_format_says_what_to_do(tmp_path):
-    torch.save({"format": "tightrope.checkpoint/1"}, tmp_path / "checkpoint.pt")
+def test_a_checkpoint_of_an_earlier_format_or_of_something_else_says_what_to_do(tmp_path):
+    path = tmp_path / "checkpoint.pt"
+    torch.save({"format": "tightrope.checkpoint/1"}, path)
     words = r"expected .*/2, found 'tightrope.checkpoint/1' in .*: start anew .* or finish the run"
     with pytest.raises(InputError, match=words):
-        load_checkpoint(tmp_path / "checkpoint.pt")
+        load_checkpoint(path)
+    path.write_bytes(b"PK\x03\x04 not a checkpoint")
+    with pytest.raises(InputError, match="cannot read the checkpoint"):
+        load_checkpoint(path)
 
 
 # Whole runs.
@@ -234,34 +238,33 @@ def test_whichever_operation_fails_a_checkpoint_stands_and_the_next_is_good(
     """The n-th operation of a checkpoint, for every n: the earlier or the new one is there."""
     for failing in range(100):
         folder, count = tmp_path / str(failing), [0]
-        path = folder / "checkpoint.pt"
 
         def fail(name, path, half, count=count, failing=failing):
             count[0] += 1
             if count[0] == failing + 1:
                 raise kind(28, "No space left on device")
 
-        (model, statistics), segments, _ = saved(folder, [30, 30], buffer=50)
-        earlier = deepcopy(model.replay_buffer)
-        add([model.replay_buffer], 35, np.random.default_rng(9))  # drops the first segment
+        made, _ = saved(folder, [30, 30], buffer=50)
+        earlier = deepcopy(made.buffer)
+        add([made.buffer], 35, np.random.default_rng(9))  # drops the first segment
         with monkeypatch.context() as patched:
             on_files(patched, fail)
             with contextlib.suppress(InputError, KeyboardInterrupt):
-                segments = save_checkpoint(path, model, statistics, 0.0, segments)
-        assert any(same_samples(read(path), one) for one in (earlier, model.replay_buffer)), failing
-        add([model.replay_buffer], 10, np.random.default_rng(10))
-        save_checkpoint(path, model, statistics, 0.0, segments)
-        assert same_samples(read(path), model.replay_buffer)
+                made.save(0.0)
+        assert any(same_samples(read(folder), one) for one in (earlier, made.buffer)), failing
+        add([made.buffer], 10, np.random.default_rng(10))
+        made.save(0.0)
+        assert same_samples(read(folder), made.buffer)
         if count[0] <= failing:
             break
     assert 8 < failing < 99
 
 
-def read(path):
+def read(folder):
     """The buffer of a checkpoint, in a new process as it were."""
-    model, statistics = agent(buffer=50)
-    restore(path, load_checkpoint(path), model, statistics)
-    return model.replay_buffer
+    made = checkpoint(folder, **SETTINGS | {"buffer": 50})
+    made.restore()
+    return made.buffer
 
 
 def test_a_run_goes_on_when_the_disk_is_full_now_and_then(tmp_path, monkeypatch, whole):
@@ -284,21 +287,3 @@ def test_a_run_goes_on_when_the_disk_is_full_now_and_then(tmp_path, monkeypatch,
             train("sac", ENV, folder, **SHORT)
     assert result(train("sac", ENV, folder, **SHORT)) == whole
     assert not list(folder.glob("replay"))
-
-
-def test_an_interrupt_while_the_checkpoint_appears_does_not_harm_it(tmp_path, monkeypatch, whole):
-    """Ctrl-C when checkpoint.pt has its name already, but nobody has been told."""
-    plain, count = os.replace, [0]
-
-    def replacing(source, target):
-        plain(source, target)
-        if Path(target).name == "checkpoint.pt":
-            count[0] += 1
-            if count[0] == 2:
-                raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "replace", replacing)
-        with pytest.raises(TrainingInterruptedError):
-            train("sac", ENV, tmp_path / "run", **SHORT)
-    assert result(train("sac", ENV, tmp_path / "run", **SHORT)) == whole

@@ -60,29 +60,26 @@ def test_values_are_compared_with_the_returns_that_follow(kind, env):
     returns, lengths, value, discounted = by_hand(
         model, env, 2, gamma, 5, keep=lambda left: gamma**left <= 0.01
     )
-    assert seen.returns == pytest.approx(returns)
-    assert seen.lengths == lengths
-    assert seen.value == pytest.approx(value, rel=1e-4, abs=1e-5)
-    assert seen.discounted == pytest.approx(discounted, rel=1e-9)
+    assert seen["eval_return"] == pytest.approx(np.mean(returns))
+    assert seen["eval_deviation"] == pytest.approx(np.std(returns))
+    assert seen["eval_length"] == np.mean(lengths)
+    assert seen["eval_value"] == pytest.approx(value, rel=1e-4, abs=1e-5)
+    assert seen["eval_discounted"] == pytest.approx(discounted, rel=1e-9)
 
 
-@pytest.mark.parametrize("gamma", [0.999, 1.0])
-def test_without_a_step_whose_return_is_known_there_is_no_number(gamma):
-    model = agent("redq", "Pendulum-v1")
-    seen = evaluate(model, EnvInfo.of("Pendulum-v1"), episodes=1, gamma=gamma, seed=0)
-    assert np.isnan(seen.value)
-    assert np.isnan(seen.discounted)
-
-
-@pytest.mark.parametrize("gamma", [0.0, 0.9, 1.0])
-def test_following_returns_are_the_discounted_sums_of_what_follows(gamma):
-    rewards = list(np.random.default_rng(0).normal(size=20))
-    expected = [sum(gamma**k * r for k, r in enumerate(rewards[i:])) for i in range(20)]
-    np.testing.assert_allclose(following_returns(rewards, gamma), expected, atol=1e-12)
-
-
-def test_an_environment_is_closed_after_its_evaluation(monkeypatch):
+def test_without_a_step_whose_return_is_known_there_is_no_number(monkeypatch):
+    """And the environment is closed."""
     closed = []
     monkeypatch.setattr(gym.Wrapper, "close", lambda self: closed.append(self))
-    evaluate(agent("redq", "Pendulum-v1"), EnvInfo.of("Pendulum-v1"), episodes=1, gamma=0.9, seed=0)
-    assert closed
+    model = agent("redq", "Pendulum-v1")
+    for gamma in (0.999, 1.0):
+        seen = evaluate(model, EnvInfo.of("Pendulum-v1"), episodes=1, gamma=gamma, seed=0)
+        assert seen.keys() == {"eval_return", "eval_deviation", "eval_length"}
+        assert closed
+
+
+def test_following_returns_are_the_discounted_sums_of_what_follows():
+    rewards = list(np.random.default_rng(0).normal(size=20))
+    for gamma in (0.0, 0.9, 1.0):
+        expected = [sum(gamma**k * r for k, r in enumerate(rewards[i:])) for i in range(20)]
+        np.testing.assert_allclose(following_returns(rewards, gamma), expected, atol=1e-12)

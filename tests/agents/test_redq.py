@@ -14,10 +14,10 @@ import torch
 from scipy.stats import chisquare
 from stable_baselines3 import SAC
 from stable_baselines3.common.logger import Logger
+from stable_baselines3.common.type_aliases import ReplayBufferSamples
 
 from tightrope.agents import REDQ, SACPolicy
-from tightrope.agents import redq as module
-from tightrope.agents.redq import actor_loss, critic_loss, draw_members, squashed_sample
+from tightrope.agents.redq import draw_members, squashed_sample
 
 
 def model(**kwargs):
@@ -39,22 +39,21 @@ def fill(made, *, done=0.0, timeout=False, count=32):
     return made
 
 
-def inputs(made, size=6):
+def inputs(size=6):
+    """A batch as the buffer gives it, and what an update draws for it."""
     generator = torch.Generator().manual_seed(3)
 
     def draw(*shape):
         return torch.randn(*shape, generator=generator)
 
-    return {
-        "observations": draw(size, 3),
-        "actions": draw(size, 1).tanh(),
-        "next_observations": draw(size, 3),
-        "rewards": 5 * draw(size),
-        "bootstraps": torch.full((size,), 0.99),
-        "noise": draw(size, 1),
-        "members": torch.tensor([3, 1]),
-        "temperature": torch.tensor([0.3]),
-    }
+    batch = ReplayBufferSamples(
+        observations=draw(size, 3),
+        actions=draw(size, 1).tanh(),
+        next_observations=draw(size, 3),
+        dones=torch.zeros(size, 1),
+        rewards=5 * draw(size, 1),
+    )
+    return batch, draw(size, 1), torch.tensor([0.3])
 
 
 def test_subsets_are_drawn_without_replacement_and_uniformly():
@@ -81,52 +80,34 @@ def test_log_densities_are_those_of_a_squashed_normal():
     expected = squashed.log_prob(squashed.transforms[0](raw)).sum(dim=1)
     torch.testing.assert_close(log_prob.double(), expected, atol=1e-4, rtol=1e-4)
     torch.testing.assert_close(actions.double(), raw.tanh(), atol=1e-6, rtol=1e-6)
-
-
-def test_log_densities_stay_finite_for_saturated_actions():
-    made = model()
     with torch.no_grad():
-        made.actor.mu.bias.fill_(50.0)
-    _, log_prob = squashed_sample(made.actor, torch.zeros(2, 3), torch.zeros(2, 1))
-    assert torch.isfinite(log_prob).all()
+        made.actor.mu.bias.fill_(50.0)  # saturated
+    assert squashed_sample(made.actor, observations, noise)[1].isfinite().all()
 
 
-def test_the_critic_loss_is_huber_to_the_smaller_of_the_two_drawn_targets():
-    made = model()
+@pytest.mark.parametrize("threshold", [1.0, 1e9, math.inf])
+def test_the_critic_loss_is_to_the_smaller_of_the_drawn_targets(threshold):
+    """Huber's, which is half the square below the threshold; by a loop."""
+    made = model(huber=threshold)
     with torch.no_grad():  # targets that differ from the critics
         for parameter in made.critic_target.parameters():
             parameter.add_(0.2 * torch.randn_like(parameter))
-    given = inputs(made)
-    loss = critic_loss(made.critic, made.critic_target, made.actor, **given, huber=1.0)
-    actions, log_prob = squashed_sample(made.actor, given["next_observations"], given["noise"])
-    targets = made.critic_target.values(given["next_observations"], actions).detach()
-    values, log_prob = (
-        made.critic.values(given["observations"], given["actions"]).detach(),
-        log_prob.detach(),
-    )
+    batch, noise, temperature = inputs()
+    drawn, discounts = torch.tensor([3, 1]), torch.full((6,), 0.99)
+    loss = made.critic_loss(batch, discounts, noise, drawn, temperature)
+    with torch.no_grad():
+        actions, log_prob = squashed_sample(made.actor, batch.next_observations, noise)
+        targets = made.critic_target.values(batch.next_observations, actions)
+        values = made.critic.values(batch.observations, batch.actions)
     expected = 0.0
     for row in range(6):
         lowest = min(float(targets[3, row]), float(targets[1, row]))
-        goal = float(given["rewards"][row]) + 0.99 * (lowest - 0.3 * float(log_prob[row]))
+        goal = float(batch.rewards[row]) + 0.99 * (lowest - 0.3 * float(log_prob[row]))
         for member in range(4):
             error = abs(float(values[member, row]) - goal)
-            expected += (0.5 * error**2 if error <= 1 else error - 0.5) / 6
+            expected += (0.5 * error**2 if error <= threshold else error - 0.5) / 6
     assert loss.item() == pytest.approx(expected, rel=1e-5)
     assert all(p.grad is None for p in made.actor.parameters())
-
-
-@pytest.mark.parametrize("threshold", [1e9, math.inf])
-def test_a_huge_or_infinite_threshold_makes_the_loss_square(threshold):
-    made, given = model(), inputs(model())
-    with torch.no_grad():
-        halves = critic_loss(made.critic, made.critic_target, made.actor, **given, huber=threshold)
-        linear = critic_loss(made.critic, made.critic_target, made.actor, **given, huber=1e-3)
-        actions, log_prob = squashed_sample(made.actor, given["next_observations"], given["noise"])
-        drawn = made.critic_target.values(given["next_observations"], actions, given["members"])
-        goal = given["rewards"] + 0.99 * (drawn.amin(dim=0) - 0.3 * log_prob)
-        errors = made.critic.values(given["observations"], given["actions"]) - goal
-    assert halves.item() == pytest.approx(float(0.5 * errors.square().mean(dim=1).sum()), rel=1e-5)
-    assert linear.item() == pytest.approx(1e-3 * float(errors.abs().mean(dim=1).sum()), rel=1e-2)
 
 
 @pytest.mark.parametrize(
@@ -136,53 +117,77 @@ def test_a_huge_or_infinite_threshold_makes_the_loss_square(threshold):
 def test_the_actor_climbs_the_mean_of_all_critics_or_the_minimum_of_the_drawn(
     climbs, members, reduce
 ):
-    made, given = model(), inputs(model())
+    made, (batch, noise, temperature) = model(actor_climbs=climbs), inputs()
     drawn = None if members is None else torch.tensor(members)
-    state = given["observations"], given["noise"], given["temperature"]
-    loss, log_prob = actor_loss(made.critic, made.actor, *state, drawn, climbs)
-    actions, _ = squashed_sample(made.actor, given["observations"], given["noise"])
-    values = made.critic.values(given["observations"], actions).detach()
-    expected = np.mean(
-        [
-            0.3 * float(log_prob[row])
-            - reduce([float(values[m, row]) for m in (members or range(4))])
-            for row in range(6)
-        ]
-    )
-    assert loss.item() == pytest.approx(expected, rel=1e-5)
+    loss, log_prob = made.actor_loss(batch, noise, drawn, temperature)
+    actions, _ = squashed_sample(made.actor, batch.observations, noise)
+    values = made.critic.values(batch.observations, actions).detach()
+    expected = [
+        0.3 * float(log_prob[row]) - reduce([float(values[m, row]) for m in members or range(4)])
+        for row in range(6)
+    ]
+    assert loss.item() == pytest.approx(np.mean(expected), rel=1e-5)
 
 
-def test_frozen_critics_pass_gradients_to_actions_alone():
-    """Nor to what extracts features, which may be the actor's too."""
-    made, given = model(), inputs(model())
-    observations = given["observations"].requires_grad_()
-    actions = given["actions"].requires_grad_()
-    made.critic.values(observations, actions, frozen=True).sum().backward()
-    assert observations.grad is None
-    assert all(weight.grad is None for weight in made.critic.parameters())
-    assert actions.grad.abs().min() > 0
+def spied(made, name):
+    """The arguments of every call of a loss of this agent."""
+    seen, plain = [], getattr(made, name)
+    setattr(made, name, lambda *given: (seen.append(given), plain(*given))[1])
+    return seen
 
 
 @pytest.mark.parametrize(("climbs", "drawn"), [("mean", None), ("minimum", 2)])
-def test_an_update_draws_the_actors_critics_anew(climbs, drawn, monkeypatch):
+def test_an_update_draws_the_actors_critics_anew(climbs, drawn):
     made = fill(model(actor_climbs=climbs, critics=10))
-    seen = []
-
-    def spy(plain):
-        def call(*networks, members, **given):
-            seen.append((plain, None if members is None else sorted(members.tolist())))
-            return plain(*networks, members=members, **given)
-
-        return call
-
-    for plain in (critic_loss, actor_loss):
-        monkeypatch.setattr(module, plain.__name__, spy(plain))
+    targets, climbed = spied(made, "critic_loss"), spied(made, "actor_loss")
     made.train(20, batch_size=8)
-    targets = [members for loss, members in seen if loss is critic_loss]
-    climbed = [members for loss, members in seen if loss is actor_loss]
-    assert {len(members) for members in targets} == {2}
-    assert {None if m is None else len(m) for m in climbed} == {drawn}
-    assert targets != climbed
+    members = [given[3].tolist() for given in targets]
+    others = [None if given[2] is None else given[2].tolist() for given in climbed]
+    assert {len(each) for each in members} == {2}
+    assert {None if each is None else len(each) for each in others} == {drawn}
+    assert members != others
+
+
+@pytest.mark.parametrize(
+    ("done", "timeout", "discount"), [(0.0, False, 0.99), (1.0, True, 0.99), (1.0, False, 0.0)]
+)
+def test_targets_bootstrap_through_truncation_but_not_through_termination(done, timeout, discount):
+    made = fill(model(), done=done, timeout=timeout)
+    seen = spied(made, "critic_loss")
+    made.train(1, batch_size=8)
+    torch.testing.assert_close(seen[0][1], torch.full((8,), discount))
+
+
+def test_discounts_of_the_buffer_stand_for_gamma(monkeypatch):
+    """As SB3's buffer of several steps gives them."""
+    made = fill(model())
+    sample, drawn = made.replay_buffer.sample, torch.linspace(0.5, 0.9, 8).reshape(8, 1)
+    monkeypatch.setattr(
+        made.replay_buffer, "sample", lambda *a, **k: sample(*a, **k)._replace(discounts=drawn)
+    )
+    seen = spied(made, "critic_loss")
+    made.train(1, batch_size=8)
+    torch.testing.assert_close(seen[0][1], drawn.squeeze(1))
+
+
+def test_the_target_entropy_and_a_fixed_temperature():
+    assert model().target_entropy == -1.0  # minus the number of actions
+    assert REDQ(SACPolicy, gym.make("Hopper-v5"), buffer_size=10).target_entropy == -3.0
+    made = fill(model(ent_coef=0.2))
+    made.train(2, batch_size=8)
+    assert made.log_ent_coef is None
+    assert float(made.ent_coef_tensor) == pytest.approx(0.2)
+
+
+def test_arguments_outside_their_sets_are_refused():
+    for wrong, words in (
+        ({"critics": 4, "subset": 5}, "1 <= subset <= critics"),
+        ({"critics": 4, "subset": 0}, "1 <= subset <= critics"),
+        ({"actor_climbs": "median"}, "expected actor_climbs minimum or mean, found 'median'"),
+        ({"policy_kwargs": {"optimizer_class": torch.optim.AdamW}}, r"expected torch\.optim\.Adam"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            model(**wrong)
 
 
 def test_sac_is_the_case_of_two_critics_squared_loss_and_their_minimum():
@@ -225,91 +230,26 @@ def test_sac_is_the_case_of_two_critics_squared_loss_and_their_minimum():
             torch.testing.assert_close(value, theirs[key], atol=2e-5, rtol=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("done", "timeout", "bootstraps"), [(0.0, False, True), (1.0, True, True), (1.0, False, False)]
-)
-def test_targets_bootstrap_through_truncation_but_not_through_termination(
-    done, timeout, bootstraps, monkeypatch
-):
-    made = fill(model(), done=done, timeout=timeout)
-    seen = []
-
-    def spy(*networks, bootstraps, **given):
-        seen.append(bootstraps)
-        return critic_loss(*networks, bootstraps=bootstraps, **given)
-
-    monkeypatch.setattr(module, "critic_loss", spy)
-    made.train(1, batch_size=8)
-    expected = 0.99 if bootstraps else 0.0
-    torch.testing.assert_close(seen[0], torch.full((8,), expected))
-
-
-def test_the_target_entropy_is_minus_the_number_of_actions():
-    assert model().target_entropy == -1.0
-    assert REDQ(SACPolicy, gym.make("Hopper-v5"), buffer_size=10).target_entropy == -3.0
-
-
-def test_the_temperature_follows_a_hand_computation():
-    """Adam's first step moves log alpha by the learning rate, against the sign of its gradient."""
-    for target in (-100.0, 100.0):  # entropy far above, and far below, its target
-        made = fill(model(target_entropy=target, learning_rate=0.01))
-        made.train(1, batch_size=8)
-        # gradient of -log_alpha * (log_prob + target): -(log_prob + target)
-        step = math.copysign(0.01, target)
-        assert made.log_ent_coef.item() == pytest.approx(step, rel=1e-4)
-
-
-def test_the_temperature_has_the_gradient_of_its_loss(monkeypatch):
+def test_the_temperature_has_the_gradient_of_its_loss():
     """Where log-densities decide: against autograd; Adam keeps a tenth of its first gradient."""
     made = fill(model(target_entropy=-1.3))
-    seen = []
-
-    def spy(*networks, **given):
-        loss, log_prob = actor_loss(*networks, **given)
-        seen.append(log_prob)
-        return loss, log_prob
-
-    monkeypatch.setattr(module, "actor_loss", spy)
+    seen, plain = [], made.actor_loss
+    made.actor_loss = lambda *given: (seen.append(plain(*given)), seen[-1])[1]
     before = made.log_ent_coef.detach().clone().requires_grad_()
     made.train(1, batch_size=8)
-    (-before * (seen[0] - 1.3)).mean().backward()
+    (-before * (seen[0][1] - 1.3)).mean().backward()
     kept = made.ent_coef_optimizer.state[made.log_ent_coef]["exp_avg"]
     torch.testing.assert_close(kept, 0.1 * before.grad)
 
 
-@pytest.mark.parametrize(
-    "given", [{"optimizer_class": torch.optim.AdamW}, {"optimizer_kwargs": {"amsgrad": True}}]
-)
-def test_an_optimizer_that_is_not_adam_is_refused(given):
-    with pytest.raises(ValueError, match=r"expected torch\.optim\.Adam with one group"):
-        model(policy_kwargs={"net_arch": [8], **given})
-
-
 def test_a_schedule_of_the_learning_rate_is_followed():
     """Adam's first step is the rate of that update, against the sign of the gradient."""
-    rates = [0.01]
-    made = fill(model(learning_rate=lambda _: rates[-1], target_entropy=-100.0))
-    rates.append(0.02)
-    made.train(1, batch_size=8)
-    assert made.log_ent_coef.item() == pytest.approx(-0.02, rel=1e-4)
-
-
-def test_discounts_of_the_buffer_stand_for_gamma(monkeypatch):
-    """As SB3's buffer of several steps gives them."""
-    made = fill(model())
-    seen, sample = [], made.replay_buffer.sample
-    drawn = torch.linspace(0.5, 0.9, 8).reshape(8, 1)
-    monkeypatch.setattr(
-        made.replay_buffer, "sample", lambda *a, **k: sample(*a, **k)._replace(discounts=drawn)
-    )
-
-    def spy(*networks, bootstraps, **given):
-        seen.append(bootstraps)
-        return critic_loss(*networks, bootstraps=bootstraps, **given)
-
-    monkeypatch.setattr(module, "critic_loss", spy)
-    made.train(1, batch_size=8)
-    torch.testing.assert_close(seen[0], drawn.squeeze(1))
+    for target in (-100.0, 100.0):  # entropy far above, and far below, its target
+        rates = [0.01]
+        made = fill(model(learning_rate=lambda _, now=rates: now[-1], target_entropy=target))
+        rates.append(0.02)
+        made.train(1, batch_size=8)
+        assert made.log_ent_coef.item() == pytest.approx(math.copysign(0.02, target), rel=1e-4)
 
 
 @pytest.mark.parametrize("fast", [False, True])
@@ -341,26 +281,8 @@ def test_the_replay_ratio_is_the_number_of_updates_per_step():
     assert made._n_updates == 15  # 3 each after steps 11 to 15
 
 
-def test_a_fixed_temperature_is_not_learned():
-    made = fill(model(ent_coef=0.2))
-    made.train(2, batch_size=8)
-    assert made.log_ent_coef is None
-    assert float(made.ent_coef_tensor) == pytest.approx(0.2)
-
-
-@pytest.mark.parametrize(("critics", "subset"), [(4, 5), (4, 0)])
-def test_a_subset_outside_the_ensemble_is_refused(critics, subset):
-    with pytest.raises(ValueError, match="1 <= subset <= critics"):
-        model(critics=critics, subset=subset)
-
-
-def test_an_unknown_aim_of_the_actor_is_refused():
-    with pytest.raises(ValueError, match="expected actor_climbs minimum or mean, found 'median'"):
-        model(actor_climbs="median")
-
-
-def test_a_saved_agent_loads_and_acts_the_same(tmp_path):
-    made = fill(model())
+def test_a_saved_agent_loads_acts_the_same_and_keeps_its_scaling(tmp_path):
+    made = fill(model(policy_kwargs={"net_arch": [16, 16], "scaled": True}))
     made.train(2, batch_size=8)
     made.save(tmp_path / "redq.zip")
     again = REDQ.load(tmp_path / "redq.zip", env=gym.make("Pendulum-v1"))
@@ -368,24 +290,12 @@ def test_a_saved_agent_loads_and_acts_the_same(tmp_path):
     rows = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
     acts = [each.predict(rows, deterministic=True)[0] for each in (made, again)]
     np.testing.assert_array_equal(*acts)
-    again.set_logger(Logger(None, []))
-    fill(again).train(1, batch_size=8)
-
-
-def test_a_loaded_agent_goes_on_with_the_scaling_it_was_saved_with(tmp_path):
-    made = fill(model(policy_kwargs={"net_arch": [16, 16], "scaled": True}))
-    made.train(1, batch_size=8)
-    made.save(tmp_path / "redq.zip")
-    again = REDQ.load(tmp_path / "redq.zip", env=gym.make("Pendulum-v1"))
-    other = model(policy_kwargs={"net_arch": [16, 16], "scaled": True}, seed=1)
-    other.set_parameters(made.get_parameters())
     mean = made.actor.features_extractor.mean
     assert mean.abs().max() > 0
-    for each in (again, other):
-        each.set_logger(Logger(None, []))
-        fill(each, count=64).train(1, batch_size=8)
-        for network in (each.actor, each.policy.average, each.critic, each.critic_target):
-            assert torch.equal(network.features_extractor.mean, mean)
+    again.set_logger(Logger(None, []))
+    fill(again, count=64).train(1, batch_size=8)
+    for network in (again.actor, again.policy.average, again.critic, again.critic_target):
+        assert torch.equal(network.features_extractor.mean, mean)
 
 
 def test_a_saved_policy_has_the_layers_it_was_built_with(tmp_path):
@@ -516,13 +426,3 @@ def test_what_fails_in_a_graph_that_has_run_is_not_run_again(monkeypatch):
         made.train(4, batch_size=8)
     steps = {int(kept["step"]) for kept in made.critic.optimizer.state.values()}
     assert steps == {2}
-
-
-def test_sac_bootstraps_through_truncation_too():
-    """SB3's own buffer, as both agents use it."""
-    env = gym.make("Pendulum-v1")
-    sac = SAC(SACPolicy, env, buffer_size=10, policy_kwargs={"net_arch": [8, 8]})
-    row = np.zeros((1, 3), np.float32)
-    info = [{"TimeLimit.truncated": True}]
-    sac.replay_buffer.add(row, row, np.zeros((1, 1)), np.ones(1), np.array([1.0]), info)
-    assert float(sac.replay_buffer.sample(4).dones.max()) == 0.0

@@ -48,55 +48,47 @@ def both(steps, *, envs=1, dtype=np.float64, size=SIZE, **options):
     return buffers
 
 
-@pytest.mark.parametrize("steps", [1, 2, 30, 49, 50, 51, 100, 333])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.uint8])
-def test_samples_are_those_of_sb3s_buffer_in_float32(steps, dtype):
-    """Every row, before and after the ring is full; bit for bit."""
-    ours, theirs = both(steps, dtype=dtype)
-    assert (ours.pos, ours.full, ours.size()) == (theirs.pos, theirs.full, theirs.size())
-    rows = np.arange(ours.size())
+def same(ours, theirs, rows):
+    """Bit for bit."""
     for mine, other in zip(ours._get_samples(rows)[:5], theirs._get_samples(rows)[:5], strict=True):
         assert torch.equal(mine.float(), other.float())
         assert mine.dtype == (torch.uint8 if other.dtype == torch.uint8 else torch.float32)
 
 
-def test_the_draws_are_those_of_sb3s_buffer():
-    ours, theirs = both(120)
-    samples = []
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.uint8])
+def test_samples_are_those_of_sb3s_buffer_in_float32(dtype):
+    """Every row, before and after the ring is full, also of a tiny ring; and when emptied."""
+    for size, steps in [(SIZE, n) for n in (1, 2, 30, 49, 50, 51, 100, 333)] + [
+        (size, n) for size in (1, 2, 3) for n in range(1, 8)
+    ]:
+        ours, theirs = both(steps, dtype=dtype, size=size)
+        assert (ours.pos, ours.full, ours.size()) == (theirs.pos, theirs.full, theirs.size())
+        same(ours, theirs, np.arange(ours.size()))
     for buffer in (ours, theirs):
+        buffer.reset()
+    assert (ours.size(), ours.added, ours.apart) == (0, 0, {})
+    fill([ours, theirs], 2, seed=3, dtype=dtype)
+    same(ours, theirs, np.arange(2))
+
+
+@pytest.mark.parametrize("envs", [1, 3])
+def test_the_draws_are_those_of_sb3s_buffer(envs):
+    """Also of several environments, which are held side by side."""
+    samples = []
+    for buffer in both(120, envs=envs):
         np.random.seed(1)  # noqa: NPY002
-        samples.append([buffer.sample(16) for _ in range(3)])
+        samples.append([buffer.sample(64) for _ in range(3)])
     for mine, other in zip(*samples, strict=True):
         assert torch.equal(mine.next_observations, other.next_observations.float())
         assert torch.equal(mine.rewards, other.rewards)
-
-
-@pytest.mark.parametrize("size", [1, 2, 3])
-def test_a_tiny_ring_is_exact_too(size):
-    for steps in range(1, 8):
-        ours, theirs = both(steps, size=size)
-        rows = np.arange(ours.size())
-        mine, other = ours._get_samples(rows), theirs._get_samples(rows)
-        assert torch.equal(mine.observations, other.observations.float())
-        assert torch.equal(mine.next_observations, other.next_observations.float())
-
-
-def test_several_environments_are_held_side_by_side():
-    ours, theirs = both(40, envs=3)
-    samples = []
-    for buffer in (ours, theirs):
-        np.random.seed(2)  # noqa: NPY002
-        samples.append(buffer.sample(64))
-    assert torch.equal(samples[0].next_observations, samples[1].next_observations.float())
-    assert torch.equal(samples[0].dones, samples[1].dones)
+        assert torch.equal(mine.dones, other.dones)
 
 
 def test_a_time_limit_counts_as_an_end_only_if_asked():
     for handled in (True, False):
         ours, theirs = both(SIZE, handle_timeout_termination=handled)
-        rows = np.arange(SIZE)
-        assert torch.equal(ours._get_samples(rows).dones, theirs._get_samples(rows).dones)
-    assert ours._get_samples(rows).dones.sum() == ours.dones.sum() > 0
+        same(ours, theirs, np.arange(SIZE))
+    assert ours._get_samples(np.arange(SIZE)).dones.sum() == ours.dones.sum() > 0
 
 
 def test_a_sample_does_not_change_with_the_buffer():
@@ -113,15 +105,3 @@ def test_memory_is_a_quarter_and_the_ends_of_episodes():
     wide = theirs.observations.nbytes + theirs.next_observations.nbytes
     assert ours.observations.nbytes == wide / 4
     assert apart / ours.observations.nbytes < 0.4  # ends are drawn with probability 0.2
-    assert not hasattr(ours, "next_observations")
-
-
-def test_a_buffer_can_be_emptied():
-    ours, theirs = both(70)
-    for buffer in (ours, theirs):
-        buffer.reset()
-    assert (ours.size(), ours.added, ours.apart) == (0, 0, {})
-    fill([ours, theirs], 10, seed=3)
-    rows = np.arange(10)
-    mine, other = ours._get_samples(rows), theirs._get_samples(rows)
-    assert torch.equal(mine.next_observations, other.next_observations.float())

@@ -5,7 +5,6 @@ not learn, so both numbers go to the log.
 """
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,33 +18,20 @@ from tightrope.environments import EnvInfo
 from tightrope.rollouts.stepping import roll_out
 from tightrope.seeds import RunStream, run_seed
 
-__all__ = ["Evaluation", "evaluate"]
+__all__ = ["evaluate"]
 
 _FORGOTTEN = 1e-2  # of a return may be cut off by a time limit
 
 
-@dataclass(frozen=True)
-class Evaluation:
-    """Deterministic episodes, always from the same seeds.
-
-    Attributes:
-        returns: undiscounted return of each episode.
-        lengths: steps of each.
-        value: mean of what the critics say of the actions taken; SAC's and REDQ's count entropy.
-        discounted: mean discounted return that followed them. Both are over the steps whose return
-            a time limit did not cut by more than 1 %; NaN if there are none.
-    """
-
-    returns: list[float]
-    lengths: list[int]
-    value: float
-    discounted: float
-
-
 def evaluate(
     model: BaseAlgorithm, env_info: EnvInfo, *, episodes: int, gamma: float, seed: int
-) -> Evaluation:
-    """Run `episodes` deterministic episodes."""
+) -> dict[str, float]:
+    """Run deterministic episodes, always from the same seeds; by columns of the log.
+
+    `eval_value` is the mean of what the critics say of the actions taken (SAC's and REDQ's count
+    entropy), `eval_discounted` of the discounted return that followed them. Both are over the steps
+    whose return a time limit did not cut by more than 1 %, and absent if there are none.
+    """
     env = env_info.make()
     returns, lengths = [], []
     values: list[NDArray[Any]] = []
@@ -61,19 +47,20 @@ def evaluate(
         assert actions is not None
         returns.append(sum(rewards))
         lengths.append(len(rewards))
-        cut = 0 if episode.terminated else _cut_steps(gamma)
-        known = int(max(len(rewards) - cut, 0))
-        if known:
-            values.append(action_values(model, episode.observations[:known], actions[:known]))
+        known = len(rewards) if episode.terminated else len(rewards) - _cut_steps(gamma)
+        if known > 0:
+            values.append(_action_values(model, episode.observations[:known], actions[:known]))
             futures.append(following_returns(rewards, gamma)[:known])
     env.close()
-    value, discounted = (
-        float(np.concatenate(each).mean()) if each else math.nan for each in (values, futures)
-    )
-    return Evaluation(returns, lengths, value, discounted)
+    row = {"eval_return": np.mean(returns), "eval_deviation": np.std(returns)}
+    row["eval_length"] = np.mean(lengths)
+    if values:
+        row["eval_value"] = np.concatenate(values).mean()
+        row["eval_discounted"] = np.concatenate(futures).mean()
+    return {name: float(value) for name, value in row.items()}
 
 
-def action_values(
+def _action_values(
     model: BaseAlgorithm, observations: NDArray[Any], actions: NDArray[Any]
 ) -> NDArray[np.float32]:
     """(steps,) mean over the critics of the value of each action; PPO's is that of the state."""
@@ -87,8 +74,8 @@ def action_values(
         return np.asarray(critic.values(seen, scaled).mean(dim=0).cpu())
 
 
-def _cut_steps(gamma: float) -> float:
+def _cut_steps(gamma: float) -> int:
     """Steps before a time limit whose return it cuts by more than a hundredth."""
     if gamma == 1:
-        return math.inf
+        return 2**62
     return math.ceil(math.log(_FORGOTTEN) / math.log(gamma)) - 1 if gamma > _FORGOTTEN else 0

@@ -9,6 +9,7 @@ their help, and part of the record of a run. Nothing here needs torch.
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -20,6 +21,7 @@ __all__ = [
     "AGENTS",
     "LEVELS",
     "THREADS",
+    "Count",
     "PPOSettings",
     "REDQSettings",
     "SACSettings",
@@ -32,6 +34,8 @@ Positive = Annotated[float, Field(gt=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Weight = Annotated[float, Field(ge=0)]
 
+_SCALED_FROM = 10  # steps of a warm-up whose moments say anything
+
 
 @checked
 class Settings:
@@ -43,20 +47,16 @@ class Settings:
 
     gamma: Share = 0.99
     """Discount factor."""
-    hidden: tuple[Count, ...] = (256, 256)
+    hidden: Annotated[tuple[Count, ...], Field(min_length=1)] = (256, 256)
     """Widths of the hidden layers of every network."""
     learning_rate: Positive = 3e-4
     """Of Adam, for all networks and the temperature."""
     batch: Count = 256
     """Transitions in a mini-batch."""
 
-    def __post_init__(self) -> None:
-        if not self.hidden:
-            raise InputError("`hidden` must be at least one width, found none")
-
     def to_json(self) -> dict[str, Any]:
         """As JSON, which has no infinity."""
-        values = {**dataclasses.asdict(self), "hidden": list(self.hidden)}
+        values = dataclasses.asdict(self) | {"hidden": list(self.hidden)}
         return {name: "inf" if value == math.inf else value for name, value in values.items()}
 
 
@@ -86,6 +86,13 @@ class SACSettings(Settings):
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     """Of the critics' products between hidden layers; auto: bfloat16 where the processor has
     such products."""
+
+    def __post_init__(self) -> None:
+        if self.scaled_observations and self.warmup < _SCALED_FROM:
+            raise InputError(
+                f"`warmup` must be at least {_SCALED_FROM} to scale observations by, found "
+                f"{self.warmup}: or switch `scaled_observations` off"
+            )
 
 
 @checked
@@ -127,6 +134,13 @@ class PPOSettings(Settings):
     gradient_norm: Positive = 0.5
     """Largest norm of a gradient."""
 
+    def __post_init__(self) -> None:
+        if self.batch < 2 or self.rollout % self.batch:
+            raise InputError(
+                f"`rollout` must be a multiple of a `batch` of at least 2, found {self.rollout} "
+                f"and {self.batch}"
+            )
+
 
 AGENTS: dict[str, type[Settings]] = {"redq": REDQSettings, "sac": SACSettings, "ppo": PPOSettings}
 
@@ -141,7 +155,7 @@ LEVELS: dict[str, dict[str, int]] = {
 THREADS: dict[str, int | Literal["all"]] = {"redq": "all", "sac": 2, "ppo": 1}
 
 
-def settings(agent: str, overrides: dict[str, Any]) -> Settings:
+def settings(agent: str, overrides: Mapping[str, Any]) -> Settings:
     """The default settings of an agent with these changes.
 
     Raises:
@@ -149,9 +163,4 @@ def settings(agent: str, overrides: dict[str, Any]) -> Settings:
     """
     if agent not in AGENTS:
         raise InputError(f"expected an agent among {', '.join(AGENTS)}, found {agent!r}")
-    own = [field.name for field in dataclasses.fields(AGENTS[agent])]
-    for name in overrides:
-        if name not in own:
-            listed = ", ".join(f"`{each}`" for each in own)
-            raise InputError(f"expected settings of {agent} ({listed}), found `{name}`")
     return AGENTS[agent](**overrides)

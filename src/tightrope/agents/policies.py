@@ -1,11 +1,16 @@
-"""Stable-Baselines3's policies with our layers, for SAC, PPO and REDQ.
+"""Stable-Baselines3's policies with the paper's layers, for SAC, PPO and REDQ.
 
-SB3's `policy_kwargs` cannot say CReLU, which doubles the width that the next layer sees; so each
-policy replaces the networks that SB3 builds. Zips carry these classes with them (see `snapshot`),
-so this module, `networks` and `replay_buffer` import nothing else of tightrope.
+Layers are linear, layer norm, CReLU. SB3's `policy_kwargs` cannot say CReLU, which doubles the
+width that the next layer sees; so each policy replaces the networks that SB3 builds. An ensemble
+keeps the weights of all its members in one tensor per layer, so that a pass through all of them is
+one batched matrix product per layer, not a Python loop.
+
+Zips carry these classes with them (see `snapshot`), so this module and `replay_buffer` import
+nothing else of tightrope.
 """
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -14,17 +19,97 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.policies import ActorCriticPolicy, BaseModel
 from stable_baselines3.common.preprocessing import get_action_dim, get_flattened_obs_dim
-from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, MlpExtractor
 from stable_baselines3.sac.policies import Actor
 from stable_baselines3.sac.policies import SACPolicy as StockSACPolicy
 from torch import Tensor, nn
+from torch.nn import functional
 
-from tightrope.agents.networks import CReLU, EnsembleLinear, EnsembleNorm, hidden_layers
+__all__ = ["CReLU", "CriticEnsemble", "PPOPolicy", "SACPolicy", "hidden_layers"]
 
-__all__ = ["CriticEnsemble", "PPOPolicy", "SACPolicy", "ScaledObservations"]
-
-HIDDEN = [256, 256]
 _LEAST_DEVIATION = 1e-2  # that a feature is divided by; the least of MuJoCo's Hopper is 0.02
+
+
+class CReLU(nn.Module):
+    """Concatenate relu(x) and relu(-x): twice as wide, and no unit is ever dead on both sides."""
+
+    signs: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("signs", torch.tensor([[1.0], [-1.0]]), persistent=False)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """(..., width) to (..., 2 width).
+
+        Written with |x|, which is exact up to half the largest float: of relu(x) the compiler keeps
+        a mask for the way back, and an update without layer norm takes 1.8 times as long. And with
+        both signs at once: of torch.cat it writes the halves to memory before a last layer sums.
+        """
+        each = inputs.unsqueeze(-2)  # (..., 1, width)
+        return (0.5 * (each.abs() + self.signs * each)).flatten(-2)
+
+
+def hidden_layers(inputs: int, widths: Sequence[int], *, learned_norm: bool) -> nn.Sequential:
+    """Linear, layer norm and CReLU for each width; the output is twice the last width.
+
+    The scale and shift of a layer norm that is not learned stay 1 and 0, but are there, so that
+    all our networks are read in one way.
+    """
+    layers: list[nn.Module] = []
+    for width in widths:
+        norm = nn.LayerNorm(width).requires_grad_(learned_norm)
+        layers += [nn.Linear(inputs, width), norm, CReLU()]
+        inputs = 2 * width
+    return nn.Sequential(*layers)
+
+
+class EnsembleLinear(nn.Module):
+    """One linear layer per member, each initialised as torch.nn.Linear does it.
+
+    Args:
+        members: how many.
+        inputs: of each.
+        outputs: of each.
+        halved: batched products round what they multiply to bfloat16; weights, the inputs shared by
+            all members and a single output stay float32.
+    """
+
+    def __init__(self, members: int, inputs: int, outputs: int, *, halved: bool = False) -> None:
+        super().__init__()
+        self.halved = halved
+        limit = 1 / math.sqrt(inputs)
+        self.weight = nn.Parameter(torch.empty(members, inputs, outputs).uniform_(-limit, limit))
+        self.bias = nn.Parameter(torch.empty(members, 1, outputs).uniform_(-limit, limit))
+
+    def forward(self, inputs: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        """(members, batch, inputs) or (batch, inputs) to (members, batch, outputs).
+
+        Inputs shared by all members are not copied. A compiler fuses what is not a batched product:
+        a single output with what comes before it, a bias with what comes after.
+        """
+        if inputs.dim() == 2:
+            return torch.bmm(inputs.expand(len(weight), -1, -1), weight) + bias
+        if weight.shape[-1] == 1:
+            return (inputs * weight.transpose(1, 2)).sum(dim=-1, keepdim=True) + bias
+        if self.halved:
+            return torch.bmm(inputs.bfloat16(), weight.bfloat16()).float() + bias
+        return torch.bmm(inputs, weight) + bias
+
+
+class EnsembleNorm(nn.Module):
+    """One layer norm per member, whose scale and shift are learned or stay 1 and 0."""
+
+    def __init__(self, members: int, width: int, learned: bool) -> None:
+        super().__init__()
+        self.learned = learned
+        self.weight = nn.Parameter(torch.ones(members, 1, width), requires_grad=learned)
+        self.bias = nn.Parameter(torch.zeros(members, 1, width), requires_grad=learned)
+
+    def forward(self, inputs: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        """(members, batch, width), normalised over the width."""
+        normal = functional.layer_norm(inputs, inputs.shape[-1:])
+        return torch.addcmul(bias, normal, weight) if self.learned else normal
 
 
 class ScaledObservations(BaseFeaturesExtractor):
@@ -139,7 +224,6 @@ class SACPolicy(StockSACPolicy):
         observation_space: spaces.Space,
         action_space: spaces.Box,
         lr_schedule: Any,
-        net_arch: list[int] | dict[str, list[int]] | None = None,
         critic_norm: bool = False,
         learned_norm: bool = False,
         halved: bool = False,
@@ -149,10 +233,8 @@ class SACPolicy(StockSACPolicy):
         if scaled:
             kwargs["features_extractor_class"] = ScaledObservations
         kwargs["optimizer_kwargs"] = {"fused": True, **(kwargs.get("optimizer_kwargs") or {})}
-        arch = HIDDEN if net_arch is None else net_arch
-        self.learned_norm, self.halved = learned_norm, halved
-        self.critic_norm = critic_norm
-        super().__init__(observation_space, action_space, lr_schedule, arch, **kwargs)
+        self.critic_norm, self.learned_norm, self.halved = critic_norm, learned_norm, halved
+        super().__init__(observation_space, action_space, lr_schedule, **kwargs)
 
     def _build(self, lr_schedule: Any) -> None:
         super()._build(lr_schedule)
@@ -203,26 +285,14 @@ class SACPolicy(StockSACPolicy):
         return CriticEnsemble(**kwargs).to(self.device)
 
 
-class LayeredExtractor(nn.Module):
+class LayeredExtractor(MlpExtractor):
     """PPO's two separate stacks of hidden layers, in the shape that SB3 expects."""
 
     def __init__(self, features: int, policy: list[int], value: list[int]) -> None:
-        super().__init__()
+        super().__init__(features, [], nn.Identity)
         self.policy_net = hidden_layers(features, policy, learned_norm=True)
         self.value_net = hidden_layers(features, value, learned_norm=True)
         self.latent_dim_pi, self.latent_dim_vf = 2 * policy[-1], 2 * value[-1]
-
-    def forward(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        """What the action and the value heads see."""
-        return self.policy_net(features), self.value_net(features)
-
-    def forward_actor(self, features: Tensor) -> Tensor:
-        """What the action head sees."""
-        return cast(Tensor, self.policy_net(features))
-
-    def forward_critic(self, features: Tensor) -> Tensor:
-        """What the value head sees."""
-        return cast(Tensor, self.value_net(features))
 
 
 class PPOPolicy(ActorCriticPolicy):
@@ -239,11 +309,10 @@ class PPOPolicy(ActorCriticPolicy):
         # SB3's own epsilon for PPO, which giving any optimizer_kwargs would lose
         adam = {"fused": True, "eps": 1e-5}
         kwargs["optimizer_kwargs"] = {**adam, **(kwargs.get("optimizer_kwargs") or {})}
-        arch = HIDDEN if net_arch is None else net_arch
+        arch = [256, 256] if net_arch is None else net_arch
         super().__init__(observation_space, action_space, lr_schedule, arch, **kwargs)
 
     def _build_mlp_extractor(self) -> None:
         arch = self.net_arch
         policy, value = (arch["pi"], arch["vf"]) if isinstance(arch, dict) else (arch, arch)
-        extractor = LayeredExtractor(self.features_dim, policy, value).to(self.device)
-        self.mlp_extractor = extractor  # type: ignore[assignment]
+        self.mlp_extractor = LayeredExtractor(self.features_dim, policy, value).to(self.device)

@@ -15,11 +15,17 @@ from stable_baselines3.common.type_aliases import ReplayBufferSamples
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tightrope.agents.adam import AdamState, adam_state, descend, gradients
-from tightrope.agents.compiling import compiled, keep_freed_memory
+from tightrope.agents.compiling import (
+    AdamState,
+    adam_state,
+    compiled,
+    descend,
+    gradients,
+    keep_freed_memory,
+)
 from tightrope.agents.policies import CriticEnsemble, SACPolicy
 
-__all__ = ["REDQ", "ActorClimbs", "actor_loss", "critic_loss", "draw_members", "squashed_sample"]
+__all__ = ["REDQ", "ActorClimbs", "draw_members", "squashed_sample"]
 
 ActorClimbs = Literal["minimum", "mean"]
 # Polynomial-decay averaging (Shamir and Zhang, 2013): over about the last tenth of the updates.
@@ -67,8 +73,6 @@ class REDQ(SAC):
             raise ValueError(f"expected 1 <= subset <= critics, found {subset} and {critics}")
         if actor_climbs not in get_args(ActorClimbs):
             raise ValueError(f"expected actor_climbs minimum or mean, found {actor_climbs!r}")
-        if not 0 <= actor_average <= 1:
-            raise ValueError(f"expected actor_average in [0, 1], found {actor_average!r}")
         self.critics, self.subset, self.huber, self.compile = critics, subset, huber, compile
         self.actor_climbs, self.actor_average = actor_climbs, actor_average
         super().__init__(
@@ -141,38 +145,15 @@ class REDQ(SAC):
     ) -> dict[str, Tensor]:
         """One update, all of it tensors, so that a compiler sees it whole."""
         rate, gamma, tau, share, target_entropy = numbers.unbind()
-        observations = batch.observations.float()  # MuJoCo's are in float64
-        # SB3's buffer says 0 here at a time limit: a truncated episode bootstraps.
-        bootstraps = (1 - batch.dones) * (gamma if batch.discounts is None else batch.discounts)
         if self.log_ent_coef is None:
             temperature = self.ent_coef_tensor
         else:
             temperature = self.log_ent_coef.detach().exp()
-        loss = critic_loss(
-            self.critic,
-            self.critic_target,
-            self.actor,
-            observations=observations,
-            actions=batch.actions,
-            next_observations=batch.next_observations.float(),
-            rewards=batch.rewards.squeeze(1),
-            bootstraps=bootstraps.squeeze(1),
-            noise=noise[0],
-            members=members,
-            temperature=temperature,
-            huber=self.huber,
-        )
+        # SB3's buffer says 0 here at a time limit: a truncated episode bootstraps.
+        bootstraps = (1 - batch.dones) * (gamma if batch.discounts is None else batch.discounts)
+        loss = self.critic_loss(batch, bootstraps.squeeze(1), noise[0], members, temperature)
         descend(states[0], gradients(loss, states[0]), rate)
-
-        policy_loss, log_prob = actor_loss(
-            self.critic,
-            self.actor,
-            observations=observations,
-            noise=noise[1],
-            temperature=temperature,
-            members=climbed,
-            climbs=self.actor_climbs,
-        )
+        policy_loss, log_prob = self.actor_loss(batch, noise[1], climbed, temperature)
         descend(states[1], gradients(policy_loss, states[1]), rate)
         mean = log_prob.mean()
         if self.log_ent_coef is not None:
@@ -187,6 +168,47 @@ class REDQ(SAC):
             "entropy": -mean,
         }
 
+    def critic_loss(
+        self,
+        batch: ReplayBufferSamples,
+        bootstraps: Tensor,
+        noise: Tensor,
+        members: Tensor | None,
+        temperature: Tensor,
+    ) -> Tensor:
+        """Sum over the critics of their mean Huber loss (or half squared error) to one target.
+
+        Target: reward + bootstrap * (min over the drawn target critics - temperature *
+        log-density).
+        """
+        with torch.no_grad():
+            following = batch.next_observations.float()  # MuJoCo's are in float64
+            next_actions, log_prob = squashed_sample(self.actor, following, noise)
+            each = self.critic_target.values(following, next_actions, members)  # (members, batch)
+            lowest = each.amin(dim=0)
+            goal = batch.rewards.squeeze(1) + bootstraps * (lowest - temperature * log_prob)
+        values = self.critic.values(batch.observations.float(), batch.actions)  # (critics, batch)
+        if self.huber == math.inf:  # the squared loss, without arithmetic on infinity
+            loss: Tensor = 0.5 * (values - goal).square()
+        else:
+            goal = goal.expand_as(values)
+            loss = functional.huber_loss(values, goal, reduction="none", delta=self.huber)
+        return loss.mean(dim=1).sum()
+
+    def actor_loss(
+        self,
+        batch: ReplayBufferSamples,
+        noise: Tensor,
+        members: Tensor | None,
+        temperature: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        """Mean of temperature * log-density - value of the critics drawn; and the log-densities."""
+        observations = batch.observations.float()
+        actions, log_prob = squashed_sample(self.actor, observations, noise)
+        each = self.critic.values(observations, actions, members, frozen=True)  # (members, batch)
+        values = each.amin(dim=0) if self.actor_climbs == "minimum" else each.mean(dim=0)
+        return (temperature * log_prob - values).mean(), log_prob.detach()
+
     def _excluded_save_params(self) -> list[str]:
         return [*super()._excluded_save_params(), "_step"]
 
@@ -199,53 +221,6 @@ def squashed_sample(actor: Any, observations: Tensor, noise: Tensor) -> tuple[Te
     # log(1 - tanh(x)^2) in a form that does not cancel for large x
     log_slope = 2 * (math.log(2) - raw - functional.softplus(-2 * raw))
     return torch.tanh(raw), (log_normal - log_slope).sum(dim=1)
-
-
-def critic_loss(
-    critic: CriticEnsemble,
-    target: CriticEnsemble,
-    actor: Any,
-    observations: Tensor,
-    actions: Tensor,
-    next_observations: Tensor,
-    rewards: Tensor,
-    bootstraps: Tensor,
-    noise: Tensor,
-    members: Tensor | None,
-    temperature: Tensor,
-    huber: float,
-) -> Tensor:
-    """Sum over the critics of their mean Huber loss (or half squared error) to one target.
-
-    Target: reward + bootstrap * (min over the drawn target critics - temperature * log-density).
-    """
-    with torch.no_grad():
-        next_actions, log_prob = squashed_sample(actor, next_observations, noise)
-        each = target.values(next_observations, next_actions, members)  # (members, batch)
-        lowest = each.amin(dim=0)
-        goal = rewards + bootstraps * (lowest - temperature * log_prob)
-    values = critic.values(observations, actions)  # (critics, batch)
-    if huber == math.inf:  # the squared loss, without arithmetic on infinity
-        loss: Tensor = 0.5 * (values - goal).square()
-    else:
-        loss = functional.huber_loss(values, goal.expand_as(values), reduction="none", delta=huber)
-    return loss.mean(dim=1).sum()
-
-
-def actor_loss(
-    critic: CriticEnsemble,
-    actor: Any,
-    observations: Tensor,
-    noise: Tensor,
-    temperature: Tensor,
-    members: Tensor | None,
-    climbs: ActorClimbs,
-) -> tuple[Tensor, Tensor]:
-    """Mean of temperature * log-density - value of the critics drawn; and the log-densities."""
-    actions, log_prob = squashed_sample(actor, observations, noise)
-    each = critic.values(observations, actions, members, frozen=True)  # (members, batch)
-    values = each.amin(dim=0) if climbs == "minimum" else each.mean(dim=0)
-    return (temperature * log_prob - values).mean(), log_prob.detach()
 
 
 def draw_members(critics: int, subset: int, device: Any = None) -> Tensor | None:

@@ -9,11 +9,10 @@ import cloudpickle
 import numpy as np
 from stable_baselines3.common.base_class import BaseAlgorithm
 
-from tightrope.agents import networks, policies, replay_buffer
-from tightrope.agents.hyperparameters import Settings
+from tightrope.agents import policies, replay_buffer
 from tightrope.agents.redq import REDQ
+from tightrope.agents.specification import Run
 from tightrope.agents.training_statistics import TrainingStatistics
-from tightrope.environments import EnvInfo
 from tightrope.errors import one_line
 from tightrope.files import WriteError, sha256, write_folder
 from tightrope.policies import MLPPolicy, TrainingRecord, load_policy, save_mlp, save_record
@@ -21,19 +20,8 @@ from tightrope.system import library_versions
 
 __all__ = ["averaged", "export"]
 
-_CARRIED = (networks, policies, replay_buffer)
 
-
-def export(
-    folder: Path,
-    model: BaseAlgorithm,
-    statistics: TrainingStatistics,
-    *,
-    agent: str,
-    env_info: EnvInfo,
-    chosen: Settings,
-    seed: int,
-) -> None:
+def export(folder: Path, model: BaseAlgorithm, statistics: TrainingStatistics, run: Run) -> None:
     """Write policy.zip, policy.safetensors and policy.json to `folder`, whole or not at all.
 
     The actor that leaves is the averaged one, if there is one.
@@ -42,34 +30,32 @@ def export(
     Raises:
         InputError: the folder cannot be written.
     """
+    steps, env_id = model.num_timesteps, run.environment.id
 
     def fill(new: Path) -> None:
-        path = new / "policy.zip"
-        with _self_contained(), averaged(model), path.open("wb") as stream:
+        archive, weights = new / "policy.zip", new / "policy.safetensors"
+        with _self_contained(), averaged(model), archive.open("wb") as stream:
             try:
                 model.save(stream)
             except RuntimeError as error:  # what torch makes of a full disk
                 raise WriteError(folder, one_line(error)) from None
-        policy = load_policy(path, statistics, sample=True)
+        policy = load_policy(archive, statistics, sample=True)
         assert isinstance(policy, MLPPolicy)  # what the zips of our agents hold
-        steps = model.num_timesteps
-        policy = replace(policy, name=f"{agent} on {env_info.id}, {steps:,} steps")
-        about = f"{agent}, seed {seed}"
-        save_mlp(policy, new / "policy.safetensors", environment=env_info.id, about=about)
-        files = ("policy.safetensors", "policy.zip")
+        policy = replace(policy, name=f"{run.agent} on {env_id}, {steps:,} steps")
+        save_mlp(policy, weights, environment=env_id, about=f"{run.agent}, seed {run.seed}")
         record = TrainingRecord(
-            agent=agent,
-            environment=env_info.to_json(),
+            agent=run.agent,
+            environment=run.environment.to_json(),
             steps=steps,
             episodes=statistics.episodes,
-            gamma=chosen.gamma,
+            gamma=run.settings.gamma,
             return_low=statistics.low,
             return_high=statistics.high,
             observation_mean=statistics.mean.astype(np.float32),
             observation_deviation=statistics.deviation.astype(np.float32),
-            settings={**chosen.to_json(), "seed": seed},
+            settings={**run.settings.to_json(), "seed": run.seed},
             versions=library_versions(),
-            digests={file: sha256(new / file) for file in files},
+            digests={file.name: sha256(file) for file in (weights, archive)},
         )
         save_record(record, new / "policy.json")
 
@@ -84,10 +70,11 @@ def averaged(model: BaseAlgorithm) -> contextlib.AbstractContextManager[None]:
 @contextlib.contextmanager
 def _self_contained() -> Iterator[None]:
     """The zips carry the classes they name: stock SB3 loads them without us."""
-    for module in _CARRIED:
+    carried = policies, replay_buffer
+    for module in carried:
         cloudpickle.register_pickle_by_value(module)
     try:
         yield
     finally:
-        for module in _CARRIED:
+        for module in carried:
             cloudpickle.unregister_pickle_by_value(module)

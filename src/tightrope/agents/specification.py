@@ -1,17 +1,17 @@
 """What is trained: a specification that a folder is begun with, and the agent built from it."""
 
 import dataclasses
-import math
-import numbers
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
 
 from gymnasium import spaces
+from pydantic import Field
 from stable_baselines3 import PPO
 from stable_baselines3.common.base_class import BaseAlgorithm
 
 from tightrope.agents.hyperparameters import (
     LEVELS,
+    Count,
     PPOSettings,
     REDQSettings,
     SACSettings,
@@ -24,19 +24,19 @@ from tightrope.agents.replay_buffer import CompactReplayBuffer
 from tightrope.agents.training_statistics import TrainingStatistics
 from tightrope.environments import EnvInfo
 from tightrope.errors import InputError
+from tightrope.records import checked
 from tightrope.system import library_versions, multiplies_bfloat16, resolve_device
 
-__all__ = ["RUN_FORMAT", "Compile", "Run", "build", "specify"]
+__all__ = ["Compile", "Run", "build", "specify"]
 
 Compile = Literal["auto", "always", "never"]
 
-RUN_FORMAT = "tightrope.run/4"
+_FORMAT = "tightrope.run/4"
 _COMPILE_FROM = 20_000  # updates from which compiling pays for itself (benchmarks/README.md)
 _EVALUATIONS = 50  # in a whole run
-_SCALED_FROM = 10  # steps of a warm-up whose moments say anything
 
 
-@dataclass(frozen=True)
+@checked
 class Run:
     """What is trained; a folder resumes only the run it was begun with.
 
@@ -56,18 +56,26 @@ class Run:
     agent: str
     environment: EnvInfo
     settings: Settings
-    steps: int
+    steps: Count
     levels: dict[str, int]
-    seed: int
+    seed: Annotated[int, Field(ge=0, lt=2**32)]
     compile: bool
-    evaluate_every: int
-    evaluation_episodes: int
+    evaluate_every: Count
+    evaluation_episodes: Count
     device: str
+
+    def __post_init__(self) -> None:
+        warmup = self.settings.warmup if isinstance(self.settings, SACSettings) else 0
+        if self.steps <= warmup:
+            raise InputError(
+                f"`steps` must be above `warmup` {warmup:,}, found {self.steps:,}: nothing would "
+                "be learned"
+            )
 
     def to_json(self) -> dict[str, Any]:
         """As JSON, with the versions that a checkpoint depends on."""
-        content = {**dataclasses.asdict(self), "settings": self.settings.to_json()}
-        return {"format": RUN_FORMAT, **content, "versions": library_versions()}
+        content = {**asdict(self), "settings": self.settings.to_json()}
+        return {"format": _FORMAT, **content, "versions": library_versions()}
 
 
 def specify(
@@ -101,48 +109,25 @@ def specify(
     Raises:
         InputError: a value is outside its set.
     """
-    chosen = settings(agent, overrides)
-    names = LEVELS[agent]
+    chosen, names = settings(agent, overrides), LEVELS[agent]
     if levels is not None:
         if not 0 < levels[0] < levels[1] < levels[2]:
             raise InputError(f"`levels` must be three rising numbers of steps, found {levels}")
         names = dict(zip(names, levels, strict=True))
     total = LEVELS[agent]["expert"] if steps is None else steps
-    every = max(total // _EVALUATIONS, 1) if evaluate_every is None else evaluate_every
-    whole = {"steps": (total, 1), "seed": (seed, 0), "evaluate_every": (every, 1)}
-    whole["evaluation_episodes"] = (evaluation_episodes, 1)
-    for name, (value, least) in whole.items():
-        if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-            raise InputError(f"`{name}` must be a whole number, found {value!r}")
-        if value < least:
-            raise InputError(f"`{name}` must be at least {least}, found {value!r}")
-    total, seed, every = int(total), int(seed), int(every)  # NumPy's too
-    if compile not in get_args(Compile):
-        raise InputError(f"`compile` must be among auto, always, never, found {compile!r}")
-    if seed >= 2**32:
-        raise InputError(f"`seed` must be below 2**32, found {seed!r}")
-    if isinstance(chosen, SACSettings) and total <= chosen.warmup:
-        raise InputError(
-            f"`steps` must be above `warmup` {chosen.warmup:,}, found {total:,}: nothing would be "
-            "learned"
-        )
-    off_policy = chosen if isinstance(chosen, SACSettings) else None
-    if off_policy and off_policy.scaled_observations and off_policy.warmup < _SCALED_FROM:
-        raise InputError(
-            f"`warmup` must be at least {_SCALED_FROM} to scale observations by, found "
-            f"{off_policy.warmup}: or switch `scaled_observations` off"
-        )
-    reached = {name: at for name, at in names.items() if at <= total}
+    reached = {name: int(at) for name, at in names.items() if at <= total}
     if total not in reached.values():
-        reached["final"] = total
-    device, compiled = resolve_device(device), False
+        reached["final"] = int(total)
+    if compile not in ("auto", "always", "never"):
+        raise InputError(f"`compile` must be among auto, always, never, found {compile!r}")
+    device, compiled = resolve_device(device), compile == "always"
     if isinstance(chosen, SACSettings):
         if chosen.precision == "auto":
             fast = multiplies_bfloat16(device)
             chosen = dataclasses.replace(chosen, precision="bfloat16" if fast else "float32")
         updates = (total - chosen.warmup) * chosen.replay_ratio
-        compiled = compile == "always" or (compile == "auto" and updates >= _COMPILE_FROM)
-    elif compile == "always":
+        compiled |= compile == "auto" and updates >= _COMPILE_FROM
+    elif compiled:
         raise InputError(f"`compile` always is for redq and sac, found {agent}: that is SB3's code")
     return Run(
         agent=agent,
@@ -152,7 +137,7 @@ def specify(
         levels=reached,
         seed=seed,
         compile=compiled,
-        evaluate_every=every,
+        evaluate_every=max(total // _EVALUATIONS, 1) if evaluate_every is None else evaluate_every,
         evaluation_episodes=evaluation_episodes,
         device=device,
     )
@@ -164,66 +149,67 @@ def build(run: Run) -> tuple[BaseAlgorithm, TrainingStatistics]:
     Raises:
         InputError: the environment cannot be built or has the wrong kind of actions.
     """
-    chosen = run.settings
     env = run.environment.make()
-    actions = env.action_space
-    if run.agent != "ppo" and not isinstance(actions, spaces.Box):
+    actions, where = env.action_space, f"in {run.environment.id!r}"
+    if not isinstance(actions, spaces.Box):
+        if run.agent != "ppo":
+            raise InputError(
+                f"expected continuous actions for {run.agent}, found {actions} {where}: use ppo"
+            )
+    elif len(actions.shape) != 1 or not actions.is_bounded():
         raise InputError(
-            f"expected continuous actions for {run.agent}, found {actions} in "
-            f"{run.environment.id!r}: use ppo"
+            f"expected bounded actions of one dimension, found {actions} {where}: wrap the "
+            "environment"
         )
-    flat = len(actions.shape or ()) == 1
-    if isinstance(actions, spaces.Box) and not (flat and actions.is_bounded()):
-        raise InputError(
-            f"expected bounded actions of one dimension, found {actions} in "
-            f"{run.environment.id!r}: wrap the environment"
-        )
+    chosen = run.settings
     statistics = TrainingStatistics(env, seed=run.seed, gamma=chosen.gamma)
     shared: dict[str, Any] = {
+        "env": statistics,
         "learning_rate": chosen.learning_rate,
         "batch_size": chosen.batch,
         "gamma": chosen.gamma,
-        "policy_kwargs": {"net_arch": list(chosen.hidden)},
         "seed": run.seed,
         "device": run.device,
     }
-    if isinstance(chosen, SACSettings):
-        shared |= {
-            "tau": chosen.tau,
-            "buffer_size": chosen.buffer,
-            "replay_buffer_class": CompactReplayBuffer,
-            "learning_starts": chosen.warmup,
-            "gradient_steps": chosen.replay_ratio,
-            "target_entropy": chosen.target_entropy,
-            "actor_average": chosen.actor_average,
-        }
-        shared["policy_kwargs"] |= {
-            "critic_norm": chosen.critic_norm,
-            "learned_norm": chosen.learned_norm,
-            "halved": chosen.precision == "bfloat16",
-            "scaled": chosen.scaled_observations,
-        }
-        own: dict[str, Any] = {"critics": 2, "subset": 2, "huber": math.inf}
-        if isinstance(chosen, REDQSettings):
-            own = {"critics": chosen.critics, "subset": chosen.subset, "huber": chosen.huber}
-            own["actor_climbs"] = chosen.actor_climbs
-        return REDQ(SACPolicy, statistics, compile=run.compile, **own, **shared), statistics
-    assert isinstance(chosen, PPOSettings)
-    if chosen.batch < 2 or chosen.rollout % chosen.batch:
-        raise InputError(
-            f"`rollout` must be a multiple of a `batch` of at least 2, found {chosen.rollout} and "
-            f"{chosen.batch}"
+    layers: dict[str, Any] = {"net_arch": list(chosen.hidden)}
+    if isinstance(chosen, PPOSettings):
+        model: BaseAlgorithm = PPO(
+            PPOPolicy,
+            n_steps=chosen.rollout,
+            n_epochs=chosen.epochs,
+            gae_lambda=chosen.gae_lambda,
+            clip_range=chosen.clip,
+            ent_coef=chosen.entropy_weight,
+            vf_coef=chosen.value_weight,
+            max_grad_norm=chosen.gradient_norm,
+            policy_kwargs=layers,
+            **shared,
         )
-    model = PPO(
-        PPOPolicy,
-        statistics,
-        n_steps=chosen.rollout,
-        n_epochs=chosen.epochs,
-        gae_lambda=chosen.gae_lambda,
-        clip_range=chosen.clip,
-        ent_coef=chosen.entropy_weight,
-        vf_coef=chosen.value_weight,
-        max_grad_norm=chosen.gradient_norm,
+        return model, statistics
+    assert isinstance(chosen, SACSettings)
+    if not isinstance(chosen, REDQSettings):  # SAC is REDQ with two critics, both drawn
+        chosen = REDQSettings(**asdict(chosen), critics=2)
+    layers |= {
+        "critic_norm": chosen.critic_norm,
+        "learned_norm": chosen.learned_norm,
+        "halved": chosen.precision == "bfloat16",
+        "scaled": chosen.scaled_observations,
+    }
+    model = REDQ(
+        SACPolicy,
+        critics=chosen.critics,
+        subset=chosen.subset,
+        huber=chosen.huber,
+        actor_climbs=chosen.actor_climbs,
+        actor_average=chosen.actor_average,
+        compile=run.compile,
+        tau=chosen.tau,
+        buffer_size=chosen.buffer,
+        replay_buffer_class=CompactReplayBuffer,
+        learning_starts=chosen.warmup,
+        gradient_steps=chosen.replay_ratio,
+        target_entropy=chosen.target_entropy,
+        policy_kwargs=layers,
         **shared,
     )
     return model, statistics
