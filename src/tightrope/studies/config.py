@@ -153,7 +153,7 @@ def options_of(name: str, schemes: Sequence[str], values: Mapping[str, Any]) -> 
         for key, value in values.items()
         if _FIXED.get(key, scheme(name).fixed) == scheme(name).fixed or len(kinds) == 1
     }
-    return Options.of({**own, "scheme": name})
+    return Options(**{**own, "scheme": name})
 
 
 @checked

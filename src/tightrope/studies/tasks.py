@@ -106,7 +106,7 @@ def _certificates(
 
     fit = shared_fits()
     for request in spec["requests"]:
-        options = Options.of({**request, "test_episodes": spec["layout"][-1], "seed": spec["seed"]})
+        options = Options(**{**request, "test_episodes": spec["layout"][-1], "seed": spec["seed"]})
         preset = PRESETS[options.preset].shortened(spec["updates"], spec["width"])
         preset = replace(preset, layer_norm=spec["layer_norm"])
         training = training_scaling(options, source)
