@@ -85,4 +85,4 @@ def test_a_folder_of_something_else_is_refused(place, capsys):
     Path("other/thesis.tex").touch()
     code, _, err = run(capsys, "audit", "independent", *FEW, "--out", "other")
     assert code == 2
-    assert "expected a new folder or that of an audit" in err[0]
+    assert "expected a new folder or one with audit.json" in err[0]
