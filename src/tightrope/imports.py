@@ -20,6 +20,7 @@ __all__ = [
     "needed",
     "quiet_registration",
     "user_function",
+    "user_object",
 ]
 
 # The extra that brings a package which the base install has not.
@@ -69,11 +70,11 @@ def import_file(path: Path) -> ModuleType:
     return module
 
 
-def user_function(place: str) -> Callable[..., Any]:
-    """The function that ``file.py:name`` or ``package.module:name`` names.
+def user_object(place: str) -> tuple[Any, str | None]:
+    """What ``file.py:name`` or ``package.module:name`` names, if anything, and its file.
 
     Raises:
-        InputError: there is none, or its module cannot be imported.
+        InputError: the module cannot be imported.
     """
     module, _, name = place.rpartition(":")
     if not module or not name.isidentifier():
@@ -85,8 +86,18 @@ def user_function(place: str) -> Callable[..., Any]:
     except (Exception, SystemExit) as error:  # whatever the user's own code raises
         line = f"{type(error).__name__}: {one_line(error)}"
         raise InputError(f"cannot import {module!r}: {line}") from error
-    found = getattr(loaded, name, None)
+    return getattr(loaded, name, None), getattr(loaded, "__file__", None)
+
+
+def user_function(place: str) -> Callable[..., Any]:
+    """The function that ``file.py:name`` or ``package.module:name`` names.
+
+    Raises:
+        InputError: there is none, or its module cannot be imported.
+    """
+    found, _ = user_object(place)
     if not callable(found):
+        module, _, name = place.rpartition(":")
         raise InputError(f"expected a function {name!r} in {module!r}, found none")
     return found  # type: ignore[no-any-return]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from command import run, tightrope
 
-from tightrope.certificates.document import as_text, document_digest
+from tightrope.certificates.folder import as_text, document_digest
 
 DOCUMENT = Path("certificate", "certificate.json")
 

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from tightrope.errors import InputError
-from tightrope.policies import BLOCK, MLPPolicy, rows_are_stable
+from tightrope.policies import BLOCK, MLPPolicy, Normalizer, rows_are_stable
 
 RNG = np.random.default_rng(0)
 OBSERVATIONS = RNG.normal(0, 2, (BLOCK, 5)).astype(np.float32)
@@ -111,42 +111,28 @@ def changed(policy, field, index, shape):
 
 
 WRONG = {  # of a network of 5 x 8 x 6 x 2 with CReLU
-    "a weight for half of CReLU": ("weights", 1, [(8, 6)], r"1\.weight.*\(16, 6\).*\(8, 6\)"),
-    "a last weight for half of CReLU": ("weights", 2, [(6, 2)], r"2\.weight.*\(12, 2\).*\(6, 2\)"),
-    "a weight of one dimension": ("weights", 1, [(16,)], r"1\.weight.*\(16,\)"),
-    "a weight of three dimensions": ("weights", 0, [(1, 5, 8)], r"0\.weight.*\(1, 5, 8\)"),
-    "a bias of another width": ("biases", 0, [(7,)], r"0\.bias.*\(8,\).*\(7,\)"),
-    "a scale of another width": ("norms", 1, [(12,), (6,)], r"1\.norm\.weight.*\(6,\).*\(12,\)"),
-    "a shift of another width": ("norms", 0, [(8,), (1,)], r"0\.norm\.bias.*\(8,\).*\(1,\)"),
+    "a weight for half of CReLU": ("weights", 1, [(8, 6)]),
+    "a last weight for half of CReLU": ("weights", 2, [(6, 2)]),
+    "a weight of one dimension": ("weights", 1, [(16,)]),
+    "a weight of three dimensions": ("weights", 0, [(1, 5, 8)]),
+    "a bias of another width": ("biases", 0, [(7,)]),
+    "a scale of another width": ("norms", 1, [(12,), (6,)]),
+    "a shift of two dimensions": ("norms", 0, [(8,), (1, 8)]),
 }
 
 
-@pytest.mark.parametrize(("field", "index", "shape", "words"), WRONG.values(), ids=WRONG)
-def test_layers_that_do_not_fit_are_an_input_error_with_both_shapes(field, index, shape, words):
+def test_layers_that_do_not_fit_are_an_input_error():
     policy = as_policy(network((5, 8, 6, 2), "CReLU", norms=True), "CReLU")
-    with pytest.raises(InputError, match=f"expected.*{words}"):
-        dataclasses.replace(policy, **changed(policy, field, index, shape))
-
-
-def test_as_many_norms_as_hidden_layers_or_none():
-    policy = as_policy(network((5, 8, 6, 2), "CReLU", norms=True), "CReLU")
-    assert dataclasses.replace(policy, norms=()).norms == ()
-    for count, norms in ((1, policy.norms[:1]), (3, (*policy.norms, policy.norms[0]))):
-        with pytest.raises(InputError, match=f"2 hidden layers.*found {count}"):
-            dataclasses.replace(policy, norms=norms)
-
-
-def test_a_missing_bias_and_no_layer_at_all_are_input_errors():
-    policy = as_policy(network((5, 8, 6, 2), "ReLU", norms=False), "ReLU")
-    for weights, biases in ((policy.weights, policy.biases[:2]), ((), ())):
-        with pytest.raises(InputError, match="one bias for each layer"):
-            dataclasses.replace(policy, weights=weights, biases=biases)
-
-
-def test_the_spread_of_each_state_sees_what_crelu_doubled():
-    policy = as_policy(network((5, 8, 6, 2), "CReLU", norms=True), "CReLU")
-    spread = np.zeros(2, np.float32)
-    dataclasses.replace(policy, log_std=(np.zeros((12, 2), np.float32), spread))
-    for wrong in ((np.zeros((6, 2), np.float32), spread), (None, np.zeros(3, np.float32))):
-        with pytest.raises(InputError, match=r"log_std\.(weight|bias) of shape"):
-            dataclasses.replace(policy, log_std=wrong)
+    wrong = [changed(policy, *change) for change in WRONG.values()]
+    wrong += [{"norms": policy.norms[:1]}, {"norms": (*policy.norms, policy.norms[0])}]
+    wrong += [{"biases": policy.biases[:2]}, {"weights": (), "biases": ()}]
+    spread = np.zeros(2, np.float32)  # sees what CReLU doubled
+    wrong += [{"log_std": (np.zeros((6, 2), "f4"), spread)}, {"log_std": (None, np.zeros(3, "f4"))}]
+    wrong += [{"normalizer": Normalizer(np.zeros(1), np.ones(1), 1.0)}, {"head": "wooden"}]
+    wrong += [{"low": np.zeros(4, "f4"), "high": np.zeros(4, "f4")}, {"activation": "Sine"}]
+    for fields in wrong:
+        with pytest.raises(InputError, match=r"expected .*found") as refusal:
+            dataclasses.replace(policy, **fields)
+        assert "\n" not in str(refusal.value)
+    for fields in ({"norms": ()}, {"log_std": (np.zeros((12, 2), "f4"), spread)}):
+        dataclasses.replace(policy, **fields)

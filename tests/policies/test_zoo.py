@@ -14,8 +14,8 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 from tightrope.environments import EnvInfo
 from tightrope.errors import InputError
 from tightrope.policies import find_run, load_policy, normalization, run_environment
+from tightrope.policies.inert import read_yaml
 from tightrope.policies.time_feature import TimeFeature
-from tightrope.policies.yaml_data import read_yaml
 from tightrope.rollouts import collect, is_recording, policy_source
 
 WRAPPER = "sb3_contrib.common.wrappers.TimeFeatureWrapper"

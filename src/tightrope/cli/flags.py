@@ -123,7 +123,7 @@ def _value(hint: Any, given: inspect.Parameter) -> str:
     """What a value looks like; a word that is the default need not be typed."""
     kind, inner = get_origin(hint), get_args(hint)
     if kind is Annotated:
-        return next((note for note in inner if isinstance(note, str)), _value(inner[0], given))
+        return next(iter(_notes(hint)), _value(inner[0], given))
     if kind is Literal:
         return "|".join(map(str, inner))
     if kind is tuple:
@@ -132,6 +132,11 @@ def _value(hint: Any, given: inspect.Parameter) -> str:
         parts = [part for part in inner if get_args(part) != (given.default,)]
         return "|".join(_value(part, given) for part in parts)
     return _VALUES.get(hint, given.name.upper())
+
+
+def _notes(hint: Any) -> list[str]:
+    """What an annotation says that a value looks like."""
+    return [note for note in getattr(hint, "__metadata__", ()) if isinstance(note, str)]
 
 
 def _parts(hint: Any) -> list[Any]:
@@ -155,7 +160,7 @@ def _annotation(given: inspect.Parameter) -> Any:
     lists = [part for part in _parts(hint) if get_origin(part) is tuple]
     if lists and ... in get_args(lists[0]):
         kind = tuple[Any, ...]
-        options["consume_multiple"] = get_origin(hint) is not Annotated  # else one at a time
+        options["consume_multiple"] = not _notes(hint)  # with a note: one at a time
     elif lists:
         options["n_tokens"] = len(get_args(lists[0]))
     convert = functools.partial(_convert, given.name, hint, bool(lists))

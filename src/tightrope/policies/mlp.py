@@ -57,15 +57,13 @@ class Normalizer:
         return np.clip(scaled, -self.clip, self.clip).astype(np.float32)
 
     @classmethod
-    def of(
-        cls, mean: Any, variance: Any, epsilon: float, clip: float, source: str = "statistics"
-    ) -> "Normalizer":
-        """From running statistics.
+    def of(cls, moments: Any, epsilon: float, clip: float, source: str = "") -> "Normalizer":
+        """From running means and variances.
 
         Raises:
             ValueError: a number is not finite, a variance is negative, or shapes differ.
         """
-        mean, variance = np.asarray(mean, np.float64), np.asarray(variance, np.float64)
+        mean, variance = (np.ravel(np.asarray(each, np.float64)) for each in moments)
         with np.errstate(invalid="ignore"):
             scale = np.sqrt(variance + epsilon)
         if not (np.isfinite(mean).all() and np.isfinite(scale).all() and (scale > 0).all()):
@@ -126,53 +124,46 @@ class MLPPolicy:
         ):
             if value not in known:
                 raise InputError(f"expected {what} among {', '.join(known)}, found {value!r}")
-        layers = len(self.weights)
-        if not 1 <= layers == len(self.biases):
+        layers, biases, norms = len(self.weights), len(self.biases), len(self.norms)
+        if not 1 <= layers == biases or norms not in (0, layers - 1):
             raise InputError(
-                f"expected one bias for each layer, found {len(self.biases)} for {layers} layers"
+                f"expected a bias for each layer, and a layer norm for each hidden one or none, "
+                f"found {layers} layers, {biases} biases and {norms} norms"
             )
-        if len(self.norms) not in (0, layers - 1):
-            raise InputError(
-                f"expected a layer norm for each of {layers - 1} hidden layers or for none, found "
-                f"{len(self.norms)}"
-            )
-        expected = self._shapes()
         for name, array in self.arrays().items():
-            if array.shape != expected[name]:
-                raise InputError(f"expected {name} of shape {expected[name]}, found {array.shape}")
-        outputs = self.biases[-1].size
-        if self.low.size != outputs and self.head in ("squashed", "clipped"):
+            wanted = 2 if re.fullmatch(r"(\d+|log_std)\.weight", name) else 1
+            if array.ndim != wanted and name not in ("low", "high"):
+                raise InputError(f"expected {name} of {wanted} dimensions, found {array.shape}")
+        rows = np.zeros((2, len(self.weights[0])), np.float32)
+        if self.normalizer is not None and self.normalizer.mean.shape != rows.shape[1:]:
+            found = self.normalizer.mean.shape
+            raise InputError(f"expected statistics of {rows.shape[1]} features, found {found}")
+        try:
+            with np.errstate(all="ignore"):
+                actions = self.act(rows, np.zeros((2, self.noise_size), np.float32))
+        except (ValueError, TypeError, IndexError) as error:
+            raise InputError(f"expected layers that fit, found others: {one_line(error)}") from None
+        if len(actions) != 2:
             raise InputError(
                 f"expected a policy for actions of shape {self.low.shape} between {self.low} and "
-                f"{self.high}, found one with {outputs} outputs: is it for another environment?"
+                f"{self.high}, found one with {self.biases[-1].size} outputs: is it for another "
+                "environment?"
             )
 
-    def arrays(self) -> dict[str, Floats]:
-        """Weights by name, as they are stored."""
-        found: dict[str, Floats] = {}
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Everything numeric by name, as it is stored."""
+        found: dict[str, Any] = {"low": self.low, "high": self.high}
         for index, pair in enumerate(zip(self.weights, self.biases, strict=True)):
-            found |= zip((f"{index}.weight", f"{index}.bias"), pair, strict=True)
+            found[f"{index}.weight"], found[f"{index}.bias"] = pair
         for index, pair in enumerate(self.norms):
-            found |= zip((f"{index}.norm.weight", f"{index}.norm.bias"), pair, strict=True)
+            found[f"{index}.norm.weight"], found[f"{index}.norm.bias"] = pair
         if self.log_std is not None:
-            weight_or_none, found["log_std.bias"] = self.log_std
-            if weight_or_none is not None:
-                found["log_std.weight"] = weight_or_none
-        return found
-
-    def _shapes(self) -> dict[str, tuple[int, ...]]:
-        """Those that fit: of `arrays`, and more."""
-        widths = [weight.shape[-1] if weight.ndim else 0 for weight in self.weights]
-        double = 2 if self.activation == "CReLU" else 1
-        inputs = [self.weights[0].shape[:1][0], *(double * width for width in widths[:-1])]
-        found: dict[str, tuple[int, ...]] = {}
-        for index, shape in enumerate(zip(inputs, widths, strict=True)):
-            for name in (f"{index}", f"{index}.norm", "log_std"):  # that of the last layer stays
-                found |= {f"{name}.weight": shape, f"{name}.bias": shape[1:]}
-            found[f"{index}.norm.weight"] = shape[1:]
-        if self.head not in ("squashed", "clipped") and self.log_std is not None:
-            found["log_std.bias"] = self.log_std[1].shape  # of no use
-        return found
+            found["log_std.weight"], found["log_std.bias"] = self.log_std
+        if self.normalizer is not None:
+            found["normalizer.mean"] = self.normalizer.mean
+            found["normalizer.scale"] = self.normalizer.scale
+            found["normalizer.clip"] = np.atleast_1d(self.normalizer.clip)
+        return {name: array for name, array in found.items() if array is not None}
 
     @property
     def deterministic(self) -> bool:
@@ -182,7 +173,7 @@ class MLPPolicy:
     @property
     def noise_size(self) -> int:
         """Standard normals needed for one action: one per output if the policy samples."""
-        return 0 if self.log_std is None else int(self.biases[-1].shape[0])
+        return 0 if self.log_std is None else self.biases[-1].size
 
     def act(self, observations: Floats, noise: Floats) -> NDArray[Any]:
         """Actions for a block of observations."""
@@ -259,11 +250,6 @@ def save_mlp(policy: MLPPolicy, path: Path, *, environment: str, about: str = ""
     Raises:
         InputError: the file exists or cannot be written.
     """
-    arrays: dict[str, Any] = {"low": policy.low, "high": policy.high, **policy.arrays()}
-    if policy.normalizer is not None:
-        arrays["normalizer.mean"] = policy.normalizer.mean
-        arrays["normalizer.scale"] = policy.normalizer.scale
-        arrays["normalizer.clip"] = np.atleast_1d(policy.normalizer.clip)
     header: dict[str, Any] = {
         "format": POLICY_FORMAT,
         "name": policy.name,
@@ -278,7 +264,7 @@ def save_mlp(policy: MLPPolicy, path: Path, *, environment: str, about: str = ""
         header["clip_mean"] = policy.clip_mean
     if policy.choices:
         header["choices"] = policy.choices
-    save_tensors(path, arrays, header)
+    save_tensors(path, policy.arrays(), header)
 
 
 def load_mlp(path: Path, *, sample: bool = False) -> MLPPolicy:
@@ -289,46 +275,34 @@ def load_mlp(path: Path, *, sample: bool = False) -> MLPPolicy:
     """
     arrays, header = load_tensors(path, POLICY_FORMAT)
     try:
-        layers = sum(1 for name in arrays if re.fullmatch(r"\d+\.weight", name))
-        normalizer = None
+        layers = range(sum(1 for name in arrays if re.fullmatch(r"\d+\.weight", name)))
+        norms = [f"{index}.norm" for index in range(header.get("norms", 0))]
+        normalizer = log_std = None
         if "normalizer.mean" in arrays:
-            clip = arrays["normalizer.clip"]  # one for all features, or for each
-            normalizer = Normalizer(
-                arrays["normalizer.mean"],
-                arrays["normalizer.scale"],
-                float(clip[0]) if len(clip) == 1 else clip,
-                path.name,
-            )
-        log_std = None
+            mean, scale, clip = (arrays[f"normalizer.{name}"] for name in ("mean", "scale", "clip"))
+            normalizer = Normalizer(mean, scale, clip, path.name)
         if "log_std.bias" in arrays:
             log_std = arrays.get("log_std.weight"), arrays["log_std.bias"]
         policy = MLPPolicy(
             name=header["name"],
             digest=sha256(path),
-            weights=tuple(arrays[f"{index}.weight"] for index in range(layers)),
-            biases=tuple(arrays[f"{index}.bias"] for index in range(layers)),
+            weights=tuple(arrays[f"{index}.weight"] for index in layers),
+            biases=tuple(arrays[f"{index}.bias"] for index in layers),
             activation=header["activation"],
             head=header["head"],
             low=arrays["low"],
             high=arrays["high"],
             normalizer=normalizer,
             log_std=log_std,
-            norms=_norms(header, arrays),
+            norms=tuple((arrays[f"{norm}.weight"], arrays[f"{norm}.bias"]) for norm in norms),
             clip_mean=float(header.get("clip_mean", np.inf)),
             choices=tuple(map(int, header.get("choices", ()))),
         )
+        unread = sorted(arrays.keys() - policy.arrays().keys())
+        if unread:  # another function would be read
+            raise ValueError(f"expected {len(norms)} layer norms, found also {unread}")
     except Exception as error:  # a damaged file can fail in any of these steps
         raise InputError(f"{str(path)!r} is damaged or no policy: {one_line(error)}") from None
     if sample and policy.deterministic:
         raise InputError(f"{path.name} holds a deterministic policy: leave out `sample`")
     return policy if sample else dataclasses.replace(policy, log_std=None)
-
-
-def _norms(header: dict[str, Any], arrays: dict[str, Any]) -> tuple[tuple[Any, Any], ...]:
-    """Layer norms: exactly as many as the header states, or another function would be read."""
-    stated = header.get("norms", 0)
-    found = {name for name in arrays if ".norm." in name}
-    pairs = [(f"{i}.norm.weight", f"{i}.norm.bias") for i in range(len(found) // 2)]
-    if stated != len(pairs) or found != {name for pair in pairs for name in pair}:
-        raise ValueError(f"expected {stated} layer norms, found {sorted(found) or 'none'}")
-    return tuple((arrays[weight], arrays[bias]) for weight, bias in pairs)

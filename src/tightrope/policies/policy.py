@@ -85,15 +85,15 @@ def act_in_blocks(
 ) -> NDArray[Any]:
     """Actions for any number of rows, by calls of exactly `block` rows (the last one repeated)."""
     rows = len(observations)
-    padding = -rows % block
-    if padding:
-        observations = np.concatenate([observations, np.repeat(observations[-1:], padding, axis=0)])
-        noise = np.concatenate([noise, np.repeat(noise[-1:], padding, axis=0)])
+    if padding := -rows % block:
+        observations, noise = (
+            np.concatenate([each, np.repeat(each[-1:], padding, axis=0)])
+            for each in (observations, noise)
+        )
     parts = []
     for start in range(0, rows + padding, block):
-        part = np.asarray(
-            policy.act(observations[start : start + block], noise[start : start + block])
-        )
+        taken = slice(start, start + block)
+        part = np.asarray(policy.act(observations[taken], noise[taken]))
         if part.shape[:1] != (block,):
             raise ActionError(
                 f"expected {block} actions for {block} observations, found an array of shape "
@@ -111,13 +111,12 @@ def rows_are_stable(policy: Policy, features: int, *, block: int = BLOCK) -> boo
         noise = rng.standard_normal((block, policy.noise_size), dtype=np.float32)
         reference = np.asarray(policy.act(observations, noise))
         order = rng.permutation(block)
-        if not np.array_equal(
-            np.asarray(policy.act(observations[order], noise[order])), reference[order]
-        ):
-            return False
+        moved = np.asarray(policy.act(observations[order], noise[order]))
         kept = rng.random(block) < 0.5
         other = np.where(kept[:, None], observations, rng.standard_normal(observations.shape))
         again = np.asarray(policy.act(other.astype(np.float32), noise))
+        if not np.array_equal(moved, reference[order]):
+            return False
         if not np.array_equal(again[kept], reference[kept]):
             return False
     return True
@@ -130,17 +129,15 @@ def check_actions(policy: Policy, actions: NDArray[Any], space: Any) -> None:
         low, high, kinds = space.low - slack, space.high + slack, "iuf"
     else:  # Discrete, MultiDiscrete, MultiBinary
         low, kinds = getattr(space, "start", 0), "iu"
-        count = getattr(space, "nvec", 2 if space.shape else getattr(space, "n", 2))
-        high = low + count - 1
-    fits = actions.shape[1:] == space.shape and actions.dtype.kind in kinds
-    if not fits:
-        found = f"shape {actions.shape[1:]} of {actions.dtype}"
-        raise ActionError(f"expected actions in {space}, found {found} from {policy.name}")
-    inside = (actions >= low) & (actions <= high)  # False for NaN
-    if inside.all():
-        return
-    row = int(np.flatnonzero(~inside.reshape(len(actions), -1).all(axis=1))[0])
-    found = " ".join(str(actions[row]).split())
+        high = low + getattr(space, "nvec", 2 if space.shape else getattr(space, "n", 2)) - 1
+    if actions.shape[1:] != space.shape or actions.dtype.kind not in kinds:
+        row, found = None, f"shape {actions.shape[1:]} of {actions.dtype}"
+    else:
+        inside = (actions >= low) & (actions <= high)  # False for NaN
+        if inside.all():
+            return
+        row = int(inside.reshape(len(actions), -1).all(axis=1).argmin())
+        found = " ".join(str(actions[row]).split())
     raise ActionError(f"expected actions in {space}, found {found} from {policy.name}", row)
 
 
@@ -149,15 +146,13 @@ def check_fit(policy: Policy, env: Any) -> None:
 
     A policy with random numbers of its own is refused as well: every worker would get the same.
     """
-    features = env.observation_space.shape[0]
     noise = np.zeros((BLOCK, policy.noise_size), np.float32)
-    rows = np.random.default_rng(0).standard_normal((BLOCK, features), dtype=np.float32)
+    shape = (BLOCK, env.observation_space.shape[0])
+    rows = np.random.default_rng(0).standard_normal(shape, dtype=np.float32)
     try:
         actions = act_in_blocks(policy, np.zeros_like(rows), noise)
         check_actions(policy, actions, env.action_space)
-        same = np.array_equal(
-            act_in_blocks(policy, rows, noise), act_in_blocks(policy, rows, noise)
-        )
+        first, second = (act_in_blocks(policy, rows, noise) for _ in range(2))
     except ActionError as error:
         raise InputError(f"{error} (here actions are in {env.action_space})") from None
     except InputError:
@@ -168,6 +163,7 @@ def check_fit(policy: Policy, env: Any) -> None:
             f"cannot act on them ({type(error).__name__}: {one_line(error)}): is it for another "
             "environment?"
         ) from error
+    same = np.array_equal(first, second)
     if policy.deterministic and not same:
         raise InputError(
             f"expected the same actions for the same observations, found others from "
@@ -178,7 +174,7 @@ def check_fit(policy: Policy, env: Any) -> None:
         raise InputError(f"expected a policy that can sample for `sample`, found {policy.name}")
 
 
-# --- Python objects ---------------------------------------------------------------------------
+# --- Python objects -------------------------------------------------------------------------------
 
 
 @dataclass
@@ -213,19 +209,14 @@ def predicting(source: Any, name: str, *, deterministic: bool) -> Callable[..., 
     return function
 
 
-def _of_module(module: Any, name: str) -> Callable[..., Any]:
+def _of_module(module: Any) -> Callable[..., Any]:
     """The function of a torch module."""
 
     def function(observations: NDArray[np.float32]) -> Any:
         import torch
 
         with torch.inference_mode():
-            actions = module(torch.from_numpy(np.ascontiguousarray(observations)))
-        if not isinstance(actions, torch.Tensor):
-            raise InputError(
-                f"expected one tensor of actions, found {type(actions).__name__} from {name}"
-            )
-        return actions.numpy()
+            return module(torch.from_numpy(np.ascontiguousarray(observations))).numpy()
 
     return function
 
@@ -259,15 +250,13 @@ class _Callable:
         except Exception as error:  # whatever the user's own code raises
             failure = error
         try:
-            shapes = {np.asarray(self.function(row)).shape for row in rows}
-        except Exception as error:  # likewise
+            np.stack([np.asarray(self.function(row)) for row in rows])
+        except Exception as error:  # likewise, or actions of several shapes
             reason = f"{type(failure or error).__name__}: {one_line(failure or error)}"
             raise ActionError(
                 f"expected a function of one observation ({features},) or of a batch (batch, "
                 f"{features}), found that {self.name} takes neither ({reason})"
             ) from error
-        if len(shapes) > 1:
-            raise ActionError(f"expected actions of one shape from {self.name}, found {shapes}")
         return False
 
 
@@ -287,13 +276,13 @@ def as_policy(
     Raises:
         InputError: the object is none of these, cannot sample, or has lost its normalisation.
     """
-    refusal = f"expected a policy that can sample for `sample`, found {name or source}"
-    if isinstance(source, Policy):
-        if sample and source.deterministic:
-            raise InputError(refusal)
-        return source
     name = name or getattr(source, "__name__", None) or type(source).__name__
-    if hasattr(source, "predict"):
+    predicts = not isinstance(source, Policy) and hasattr(source, "predict")
+    if sample and not predicts and getattr(source, "deterministic", True):
+        raise InputError(f"expected a policy that can sample for `sample`, found {name}")
+    if isinstance(source, Policy):
+        return source
+    if predicts:
         normalizer = None
         # The policy of an SB3 algorithm predicts alike and travels without its environment.
         if hasattr(source, "get_vec_normalize_env") and hasattr(source, "policy"):
@@ -301,15 +290,14 @@ def as_policy(
             source = source.policy
         function = predicting(source, name, deterministic=not sample)
         return FunctionPolicy(function, name, digest, not sample, normalizer)
-    if sample:
-        raise InputError(f"{refusal}: only SB3 policies can")
     torch = sys.modules.get("torch")  # nothing is a torch module while torch is not loaded
     if torch is not None and isinstance(source, torch.nn.Module):
-        return FunctionPolicy(_of_module(source.eval(), name), name, digest)
+        return FunctionPolicy(_of_module(source.eval()), name, digest)
     if callable(source):
         return FunctionPolicy(_Callable(source, name), name, digest)
     raise InputError(
-        f"expected a policy (with predict, a torch module or a callable), found {source!r}"
+        f"expected a policy (with predict, a torch module or a callable) as {name!r}, found "
+        f"{source!r}"
     )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from tightrope.errors import InputError, one_line
 from tightrope.files import sha256, write_text
@@ -32,10 +32,11 @@ __all__ = [
 RECORD_FORMAT = "tightrope.training/1"
 RECORD_FILE = "policy.json"
 POLICY_FILES = ("policy.safetensors", "policy.zip")  # the first that is there is the policy
-_RANGE = ("return_low", "return_high")
 
 Count = Annotated[int, Field(ge=0)]
-Return = Annotated[float, Field(allow_inf_nan=True)]
+Return = Annotated[  # JSON has null for a range of no episode
+    float, Field(allow_inf_nan=True), BeforeValidator(lambda x: math.nan if x is None else x)
+]
 
 
 @checked
@@ -116,9 +117,9 @@ def save_record(record: TrainingRecord, path: Path) -> None:
     content: dict[str, Any] = {"format": RECORD_FORMAT}
     for field in dataclasses.fields(record):
         value = getattr(record, field.name)
-        content[field.name] = value.tolist() if isinstance(value, np.ndarray) else value
-    for name in _RANGE:  # JSON has no infinity
-        content[name] = content[name] if math.isfinite(content[name]) else None
+        value = value.tolist() if isinstance(value, np.ndarray) else value
+        no_range = field.name in ("return_low", "return_high") and not math.isfinite(value)
+        content[field.name] = None if no_range else value
     try:
         text = json.dumps(content, indent=1, allow_nan=False) + "\n"
     except (TypeError, ValueError) as error:
@@ -135,10 +136,9 @@ def load_record(path: Path) -> TrainingRecord:
         InputError: there is no such file, it is damaged or of another format.
     """
     try:
-        content = json.loads(path.read_text(), parse_constant=_refuse_constant)
+        content = json.loads(path.read_text())
         if not isinstance(content, dict) or content.pop("format", None) != RECORD_FORMAT:
             raise ValueError(f"expected the format {RECORD_FORMAT}, found another")
-        content |= {name: math.nan for name in _RANGE if content.get(name, 0) is None}
         return TrainingRecord(**content)
     except OSError as error:
         raise InputError(f"cannot read {str(path)!r}: {one_line(error)}") from None
@@ -169,32 +169,16 @@ def find_record(source: str | Path) -> tuple[Path, TrainingRecord] | None:
         folder, file = path.parent, path if path.is_file() else None
     else:
         return None
-    if not _is_record(folder / RECORD_FILE):
+    place = folder / RECORD_FILE
+    # Strangers may have a policy.json, too.
+    if not place.is_file() or b"tightrope.training/" not in place.read_bytes():
         return None
     if file is None:
-        raise InputError(
-            f"expected {' or '.join(POLICY_FILES)} beside {str(folder / RECORD_FILE)!r}, found none"
-        )
-    record = load_record(folder / RECORD_FILE)
+        raise InputError(f"expected {' or '.join(POLICY_FILES)} beside {str(place)!r}, found none")
+    record = load_record(place)
     if record.digests.get(file.name) != sha256(file):
         raise InputError(
-            f"expected the policy that {str(folder / RECORD_FILE)!r} is about, found another in "
+            f"expected the policy that {str(place)!r} is about, found another in "
             f"{file.name}: it was changed after training; to use it, move it away from the record"
         )
     return file, record
-
-
-def _is_record(path: Path) -> bool:
-    """Whether a file is there and ours, or nobody's: strangers may have a policy.json, too."""
-    if not path.is_file():
-        return False
-    try:
-        content = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return True  # damaged; reading it says how
-    tag = content.get("format") if isinstance(content, dict) else None
-    return str(tag).startswith("tightrope.training/")
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"expected finite numbers, found {name}")

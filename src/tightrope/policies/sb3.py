@@ -5,6 +5,7 @@ so the default path reads the weights (`weights_only`), reads pickles as data, a
 perceptrons. What cannot be rebuilt needs `trust`, which hands the file to SB3 itself.
 """
 
+import contextlib
 import io
 import json
 import re
@@ -19,42 +20,53 @@ import numpy as np
 from tightrope.errors import InputError, one_line
 from tightrope.files import require_plausible, sha256
 from tightrope.imports import needed
+from tightrope.policies.inert import Inert, pickled
 from tightrope.policies.mlp import ACTIVATIONS, Head, MLPPolicy, Normalizer
-from tightrope.policies.pickles import Global
 from tightrope.policies.policy import FunctionPolicy, Policy, predicting
-from tightrope.policies.vecnormalize import (
-    find_statistics,
-    pickled,
-    read_statistics,
-    zip_was_normalized,
-)
+from tightrope.policies.vecnormalize import find_statistics, read_statistics, zip_was_normalized
 
 __all__ = ["load_sb3"]
 
-_SB3 = ("PPO", "A2C", "SAC", "TD3", "DDPG", "DQN")
-# What only the data of an algorithm hold.
-_MARKS = {"PPO": "clip_range", "SAC": "target_entropy", "TD3": "policy_delay"}
-_MARKS |= {"DQN": "exploration_fraction", "TRPO": "cg_max_steps", "ARS": "n_delta"}
-_MARKS |= {"A2C": "gae_lambda"}
-_CONTRIB = ("TQC", "QRDQN", "ARS", "TRPO", "MaskablePPO")
-_MODULES = ("stable_baselines3.", "sb3_contrib.")
 _OURS = "tightrope.agents.policies"  # the module of our SACPolicy and PPOPolicy
-_SHARED = 8  # names of one tensor, at the most
-_SCALING = ("actor.features_extractor.mean", "actor.features_extractor.deviation")  # of these
-# Keywords of a policy that change neither the actor's function nor how it is read here.
-_HARMLESS = {
+# Package of each algorithm, and what its zips alone have: a part of the name of the policy's
+# module, or a key of the data. DDPG is TD3 to a frozen policy.
+_ALGORITHMS = {
+    "MaskablePPO": ("sb3_contrib", "maskable"),
+    "QRDQN": ("sb3_contrib", "qrdqn"),
+    "TQC": ("sb3_contrib", "tqc"),
+    "PPO": ("stable_baselines3", "clip_range"),
+    "SAC": ("stable_baselines3", "target_entropy"),
+    "TD3": ("stable_baselines3", "policy_delay"),
+    "DQN": ("stable_baselines3", "exploration_fraction"),
+    "TRPO": ("sb3_contrib", "cg_max_steps"),
+    "ARS": ("sb3_contrib", "n_delta"),
+    "A2C": ("stable_baselines3", "gae_lambda"),
+}
+# Stacks of hidden layers, and the output layer where it is not the last of a stack.
+_ACTORS: tuple[tuple[tuple[str, ...], str | None], ...] = (
+    (("actor.latent_pi",), "actor.mu"),  # SAC, TQC
+    (("actor.latent_pi", "actor.mu"), None),  # TD3, DDPG; SAC and TQC whose mean is limited (gSDE)
+    (("mlp_extractor.shared_net", "mlp_extractor.policy_net"), "action_net"),  # PPO, A2C, TRPO
+    (("action_net",), None),  # ARS
+    (("q_net.q_net",), None),  # DQN
+    (("quantile_net.quantile_net",), None),  # QR-DQN
+)
+# Keywords of a policy that do not change the actor's function, or that are heeded here.
+_KNOWN = {
     *("net_arch", "use_sde", "log_std_init", "full_std", "use_expln", "sde_net_arch", "ortho_init"),
     *("n_critics", "n_quantiles", "share_features_extractor", "features_extractor_kwargs"),
     *("optimizer_class", "optimizer_kwargs", "normalize_images", "device", "with_bias"),
+    *("activation_fn", "features_extractor_class", "squash_output", "clip_mean"),
 }
-_HARMLESS_OURS = {"critics", "critic_norm", "learned_norm", "halved", "bfloat16", "scaled"}
-_READ = {"activation_fn", "features_extractor_class", "squash_output", "clip_mean"}  # heeded below
+_KNOWN_OURS = {"critics", "critic_norm", "learned_norm", "halved", "bfloat16", "scaled"}
 # Critics, targets and exploration take no part in acting; learned extractors do.
 _IDLE: tuple[str, ...] = ("critic.", "critic_target.", "q_net_target.", "quantile_net_target.")
 _IDLE += ("actor.sde_features_extractor.", "sde_features_extractor.")
 _LEARNED: tuple[str, ...] = ("features_extractor", "pi_features", "actor.features")
 _LEARNED += ("q_net.features", "quantile_net.features")
 _EXTRACTORS = ("", "FlattenExtractor", "CombinedExtractor")  # they flatten vectors
+_SCALING = ("actor.features_extractor.mean", "actor.features_extractor.deviation")  # of our agents
+_SHARED = 8  # names of one tensor, at the most
 
 
 class NeedsTrustError(InputError):
@@ -88,10 +100,8 @@ class _Zip:
         """SB3's name of it; the data do not say, but they differ in what they hold."""
         if self.ours and "subset" in self.data:
             return "REDQ"  # otherwise like SAC
-        modules = {"MaskablePPO": "maskable", "QRDQN": "qrdqn", "TQC": "tqc", "DDPG": "ddpg"}
-        found = [name for name, part in modules.items() if part in self.module.split(".")]
-        found += [name for name, key in _MARKS.items() if key in self.data]
-        return found[0] if found else ""
+        marks = {*self.module.split("."), *self.data}
+        return next((name for name, (_, mark) in _ALGORITHMS.items() if mark in marks), "unknown")
 
 
 def load_sb3(
@@ -120,7 +130,7 @@ def load_sb3(
     """
     archive = _read(path)
     _refuse_unsupported(archive, env)
-    name = f"{path.name} ({archive.algorithm or 'unknown'})"
+    name = f"{path.name} ({archive.algorithm})"
     normalizer = _statistics(archive, env, normalize, alone)
     if normalizer is not None:
         name += f", normalised by {normalizer.source}"
@@ -155,21 +165,19 @@ def _read(path: Path) -> _Zip:
         raise
     except Exception as error:  # zipfile raises many kinds for a damaged file
         raise InputError(f"cannot read {str(path)!r} as an SB3 zip: {one_line(error)}") from None
-    if not isinstance(data, dict) or not isinstance(data.get("policy_kwargs") or {}, dict):
+    keywords = (data.get("policy_kwargs") or {}) if isinstance(data, dict) else None
+    if not isinstance(keywords, dict):
         raise InputError(f"expected SB3's data as a JSON object, found another in {str(path)!r}")
-    module, policy = _class(data.get("policy_class"))
-    keywords = data.get("policy_kwargs") or {}
-    if ":serialized:" in keywords:  # beside the pickle stand its values as texts
-        inside = pickled(keywords)
-        texts = {key: value for key, value in keywords.items() if not key.startswith(":")}
-        keywords = inside if isinstance(inside, dict) else texts
-    return _Zip(path, data, _weights(path, weights), module, policy, keywords)
+    inside = pickled(keywords)  # beside it stand its values as texts
+    if not isinstance(inside, dict):
+        inside = {key: value for key, value in keywords.items() if not key.startswith(":")}
+    return _Zip(path, data, _weights(path, weights), *_class(data.get("policy_class")), inside)
 
 
 def _class(value: Any) -> tuple[str, str]:
     """Module and name of a class, from its pickle or from the text beside it."""
-    found = value if isinstance(value, Global) else pickled(value)
-    if isinstance(found, Global):
+    found = value if isinstance(value, Inert) else pickled(value)
+    if isinstance(found, Inert) and found.arguments is None:
         return found.module, found.name
     if isinstance(value, dict):
         text = re.match(r"<function (\w+)\.", str(value.get("__init__")))
@@ -182,7 +190,13 @@ def _weights(path: Path, content: bytes) -> dict[str, Any]:
     import torch
 
     try:
-        _refuse_packed(path, content)
+        with contextlib.suppress(zipfile.BadZipFile), zipfile.ZipFile(io.BytesIO(content)) as inner:
+            stated = sum(entry.file_size for entry in inner.infolist())
+            if stated > len(content):  # packed again, as torch never does
+                raise InputError(
+                    f"{str(path)!r} is damaged or made to fill the memory: its weights state "
+                    f"{stated:,} bytes in {len(content):,}"
+                )
         state = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
     except InputError:
         raise
@@ -190,33 +204,20 @@ def _weights(path: Path, content: bytes) -> dict[str, Any]:
         raise InputError(
             f"cannot read the weights in {str(path)!r} safely: {one_line(error)}"
         ) from None
-    plain = isinstance(state, dict) and all(_is_plain(tensor) for tensor in state.items())
+    plain = isinstance(state, dict) and all(_is_plain(*entry) for entry in state.items())
     # Parts of a policy share some tensors, and no file needs them more often.
     if not plain or sum(each.nbytes for each in state.values()) > _SHARED * len(content):
         raise InputError(f"expected named tensors as weights, found others in {str(path)!r}")
     return {name: tensor.detach().float().numpy() for name, tensor in state.items()}
 
 
-def _refuse_packed(path: Path, content: bytes) -> None:
-    """Raise InputError for weights in an archive that is packed again, as torch never does."""
-    if zipfile.is_zipfile(io.BytesIO(content)):
-        with zipfile.ZipFile(io.BytesIO(content)) as inner:
-            stated = sum(entry.file_size for entry in inner.infolist())
-        if stated > len(content):
-            raise InputError(
-                f"{str(path)!r} is damaged or made to fill the memory: its weights state "
-                f"{stated:,} bytes in {len(content):,}"
-            )
-
-
-def _is_plain(entry: tuple[Any, Any]) -> bool:
+def _is_plain(name: Any, tensor: Any) -> bool:
     """Whether weights are a tensor of real numbers that are all there.
 
     A tensor may say that one stored number stands in 10¹² places.
     """
     import torch
 
-    name, tensor = entry
     return (
         isinstance(name, str)
         and isinstance(tensor, torch.Tensor)
@@ -240,7 +241,8 @@ def _refuse_unsupported(archive: _Zip, env: Any) -> None:
             f"expected a policy without masks, found a MaskablePPO in {name} and an environment "
             "with `action_masks`: give it as file.py:name, a function that masks its actions"
         )
-    space = archive.data.get("observation_space") or {}
+    space = archive.data.get("observation_space")
+    space = space if isinstance(space, dict) else {}
     sizes = re.findall(r"\d+", str(space.get("_shape") or space.get("shape")))
     # SB3 treats what it takes for images in ways that no weight shows.
     image = len(sizes) == 3 and "uint8" in str(space.get("dtype"))
@@ -255,10 +257,8 @@ def _statistics(
     archive: _Zip, env: Any, normalize: Path | Literal[False] | None, alone: bool
 ) -> Normalizer | None:
     """Those given, or none; refuse a policy that was trained with some if nothing is said."""
-    if normalize is False:
-        return None
     if normalize is not None:
-        return read_statistics(normalize, env)
+        return read_statistics(normalize, env) if normalize else None
     beside, statistics = find_statistics(archive.path), None
     if beside is not None:
         try:
@@ -284,30 +284,7 @@ def _statistics(
     )
 
 
-# --- rebuilding -------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Actor:
-    """Where an actor's function is in the weights.
-
-    Attributes:
-        layers: names of the linear layers in order.
-        head: squashed or clipped for numbers in bounds, discrete for choices.
-        norms: names of the layer norms between them.
-        log_std: logarithm of the spread, as MLPPolicy has it; None if it cannot sample.
-        activation: SB3's default.
-        clip_mean: largest magnitude of the last output.
-        quantiles: outputs for each action, whose mean counts.
-    """
-
-    layers: list[str]
-    head: Head
-    norms: list[str] | tuple[()] = ()
-    log_std: Any = None
-    activation: str = "ReLU"
-    clip_mean: float = np.inf
-    quantiles: int = 1
+# --- rebuilding -----------------------------------------------------------------------------------
 
 
 def _rebuild(
@@ -317,58 +294,140 @@ def _rebuild(
     path, state = archive.path, archive.state
     _require_known(archive)
     try:
-        actor = _actor(archive, continuous=hasattr(env.action_space, "low"))
-        weights = [np.ascontiguousarray(state[f"{layer}.weight"].T) for layer in actor.layers]
-        biases = [
-            state[f"{layer}.bias"] if _is_biased(archive, layer) else np.zeros(len(weight.T), "f4")
-            for layer, weight in zip(actor.layers, weights, strict=True)
-        ]
-        norms = tuple((state[f"{norm}.weight"], state[f"{norm}.bias"]) for norm in actor.norms)
+        network = _network(archive, env.action_space)
         scaled = archive.keywords.get("scaled") or any(key in state for key in _SCALING)
         if archive.ours and scaled:
-            normalizer = _own_scaling(archive, len(weights[0]), normalizer)
-        if actor.quantiles != 1:  # the mean of linear outputs is linear
-            weights[-1] = _mean(weights[-1], actor.quantiles)
-            biases[-1] = _mean(biases[-1], actor.quantiles)
+            if normalizer is not None:
+                raise InputError(
+                    f"expected no `normalize` for {path.name}: it scales observations itself"
+                )
+            mean, deviation = (np.asarray(state[key], np.float64) for key in _SCALING)
+            variance = np.where(deviation >= 1e-6, deviation**2, 0.0)  # none is refused
+            normalizer = Normalizer.of((mean, variance), 0.0, np.inf, "its warm-up")
     except InputError:
         raise
     except KeyError as error:
         raise InputError(f"expected the weights {error} in {path.name}, found none") from None
     except (TypeError, ValueError) as error:
         raise InputError(f"cannot rebuild {path.name}: {one_line(error)}") from None
-    if len(weights[0]) != env.observation_space.shape[0]:
+    inputs = len(network["weights"][0])
+    if inputs != env.observation_space.shape[0]:
         raise InputError(
             f"expected a policy for the observations {env.observation_space}, found one with "
-            f"{len(weights[0])} inputs in {path.name}: was it trained in another environment, or "
-            "behind a wrapper? (`env` takes file.py:function)"
+            f"{inputs} inputs in {path.name}: was it trained in another environment, or behind a "
+            "wrapper? (`env` takes file.py:function)"
         )
-    if sample and actor.log_std is None:
+    if sample and network["log_std"] is None:
         raise InputError(
             f"{path.name} holds a deterministic policy, or one whose noise depends on its states "
             "(gSDE): leave out `sample`"
         )
-    return MLPPolicy(
-        name=name,
-        digest=digest,
-        weights=tuple(weights),
-        biases=tuple(biases),
-        activation="CReLU" if archive.ours else _activation(archive, actor),
-        normalizer=normalizer,
-        log_std=actor.log_std if sample else None,
-        norms=norms,
-        clip_mean=actor.clip_mean,
-        **_actions(archive, env.action_space, actor.head, np.size(biases[-1])),
-    )
+    if not sample:
+        network["log_std"] = None
+    return MLPPolicy(name=name, digest=digest, normalizer=normalizer, **network)
 
 
-def _is_biased(archive: _Zip, layer: str) -> bool:
-    """All layers are, but those of an ARS `with_bias=False`."""
-    return not layer.startswith("action_net.") or f"{layer}.bias" in archive.state
+def _require_known(archive: _Zip) -> None:
+    """Raise NeedsTrustError for a policy class, or a keyword, that may change the function."""
+    if not archive.ours and not archive.module.startswith(("stable_baselines3.", "sb3_contrib.")):
+        raise NeedsTrustError(
+            archive.path, f"policy class from {archive.module or 'an unknown module'!r}"
+        )
+    known = _KNOWN | (_KNOWN_OURS if archive.ours else set())
+    used = sorted(str(key) for key in set(archive.keywords) - known)
+    extractor = _class(archive.keywords.get("features_extractor_class"))[1]
+    used += [extractor] if extractor not in _EXTRACTORS else []
+    if used:
+        raise NeedsTrustError(archive.path, f"its policy uses {', '.join(used)[:200]}")
+    scaling = _SCALING if archive.ours else ()
+    for name, weight in archive.state.items():
+        acts = not name.startswith(_IDLE) and name not in scaling
+        if acts and (name.startswith(_LEARNED) or np.ndim(weight) > 2):
+            raise NeedsTrustError(archive.path, "it has a learned feature extractor")
 
 
-def _mean(outputs: Any, quantiles: int) -> Any:
-    """Of (..., quantiles x actions) over the quantiles, as QR-DQN arranges them."""
-    return outputs.reshape(*outputs.shape[:-1], quantiles, -1).mean(axis=-2)
+def _network(archive: _Zip, space: Any) -> dict[str, Any]:
+    """The fields of an MLPPolicy that the weights decide, for actions in `space`."""
+    state, keywords = archive.state, archive.keywords
+    for stacks, output in _ACTORS:
+        if f"{output or f'{stacks[-1]}.0'}.weight" in state:
+            break
+    else:
+        listed = ", ".join(sorted(state)[:4]) or "none"
+        raise NeedsTrustError(archive.path, f"it has the weights {listed}, ...")
+    stacked = [_stack(archive, prefix) for prefix in stacks]
+    layers = [layer for linear, _ in stacked for layer in linear] + ([output] if output else [])
+    norms = [norm for _, between in stacked for norm in between]
+    weights = [np.ascontiguousarray(state[f"{layer}.weight"].T) for layer in layers]
+    biases = [state[f"{layer}.bias"] for layer in layers]
+    log_std, clip_mean = None, np.inf
+    head: Head = "discrete"
+    if stacks[0] == "actor.latent_pi":
+        head = "squashed"
+        if "actor.log_std" in state:  # gSDE, with SB3's default limit of the mean
+            clip_mean = np.inf if output else float(keywords.get("clip_mean", 2.0))
+        elif output:
+            log_std = state["actor.log_std.weight"].T, state["actor.log_std.bias"]
+    elif output == "action_net":
+        log_std = None, state.get("log_std", np.zeros(0, np.float32))
+        if "log_std" in state:
+            head = "squashed" if keywords.get("squash_output") else "clipped"
+        if log_std[1].ndim > 1:  # gSDE
+            log_std = None
+    elif stacks == ("action_net",) and hasattr(space, "low"):
+        squashed = keywords.get("squash_output", archive.policy != "ARSLinearPolicy")
+        head = "squashed" if squashed else "clipped"
+    elif stacks == ("quantile_net.quantile_net",):  # the mean of linear outputs is linear
+        quantiles = int(keywords.get("n_quantiles", 200))
+        weights[-1], biases[-1] = (
+            last.reshape(*last.shape[:-1], quantiles, -1).mean(axis=-2)
+            for last in (weights[-1], biases[-1])
+        )
+    return {
+        "weights": tuple(weights),
+        "biases": tuple(biases),
+        "activation": _activation(archive, "Tanh" if output == "action_net" else "ReLU"),
+        "log_std": log_std,
+        "norms": tuple((state[f"{norm}.weight"], state[f"{norm}.bias"]) for norm in norms),
+        "clip_mean": clip_mean,
+        **_actions(archive, space, head, np.size(biases[-1])),
+    }
+
+
+def _stack(archive: _Zip, prefix: str) -> tuple[list[str], list[str]]:
+    """Names of the linear layers and layer norms in a torch Sequential.
+
+    SB3 has linear layers at 0, 2, 4, ..., each followed by its activation, which has no weights;
+    our agents have linear layers at 0, 3, 6, ... and a layer norm after each.
+    """
+    state, stride = archive.state, 3 if archive.ours else 2
+    found = {name: state[name].ndim for name in state if name.startswith(f"{prefix}.")}
+    count = sum(name.endswith(".weight") and ndim == 2 for name, ndim in found.items())
+    linear = [f"{prefix}.{stride * index}" for index in range(count)]
+    norms = [f"{prefix}.{stride * index + 1}" for index in range(count)] if archive.ours else []
+    if prefix == "action_net" and not any(name.endswith(".bias") for name in found):
+        for name in linear:  # an ARS `with_bias=False`
+            state[f"{name}.bias"] = np.zeros(len(state.get(f"{name}.weight", ())), np.float32)
+            found[f"{name}.bias"] = 1
+    expected = {f"{name}.weight": 2 for name in linear} | {f"{name}.weight": 1 for name in norms}
+    expected |= {f"{name}.bias": 1 for name in (*linear, *norms)}
+    if found != expected:
+        listed = [", ".join(sorted(names)) or "none" for names in (expected, found)]
+        raise NeedsTrustError(
+            archive.path, f"expected hidden layers {listed[0]}, found {listed[1]}"
+        )
+    return linear, norms
+
+
+def _activation(archive: _Zip, default: str) -> str:
+    if archive.ours:
+        return "CReLU"
+    written = archive.keywords.get("activation_fn")
+    name = default if written is None else _class(written)[1]
+    if name not in ACTIVATIONS:
+        known = ", ".join(ACTIVATIONS)
+        raise NeedsTrustError(archive.path, f"its activation is {name!r}, not among {known}")
+    return name
 
 
 def _actions(archive: _Zip, space: Any, head: Head, outputs: int) -> dict[str, Any]:
@@ -391,120 +450,16 @@ def _actions(archive: _Zip, space: Any, head: Head, outputs: int) -> dict[str, A
     return {"head": head, "low": low, "high": high, "choices": choices}
 
 
-def _require_known(archive: _Zip) -> None:
-    """Raise NeedsTrustError for a policy class, or a keyword, that may change the function."""
-    if not archive.ours and not archive.module.startswith(_MODULES):
-        raise NeedsTrustError(
-            archive.path, f"policy class from {archive.module or 'an unknown module'!r}"
-        )
-    harmless = _HARMLESS | _READ | (_HARMLESS_OURS if archive.ours else set())
-    used = sorted(str(key) for key in set(archive.keywords) - harmless)
-    extractor = _class(archive.keywords.get("features_extractor_class"))[1]
-    used += [extractor] if extractor not in _EXTRACTORS else []
-    if used:
-        raise NeedsTrustError(archive.path, f"its policy uses {', '.join(used)[:200]}")
-
-
-def _activation(archive: _Zip, actor: _Actor) -> str:
-    written = archive.keywords.get("activation_fn")
-    name = actor.activation if written is None else _class(written)[1]
-    if name not in ACTIVATIONS:
-        known = ", ".join(ACTIVATIONS)
-        raise NeedsTrustError(archive.path, f"its activation is {name!r}, not among {known}")
-    return name
-
-
-def _actor(archive: _Zip, *, continuous: bool) -> _Actor:
-    state, keywords = archive.state, archive.keywords
-    scaling = _SCALING if archive.ours else ()
-    acting = [name for name in state if not name.startswith(_IDLE) and name not in scaling]
-    if any(name.startswith(_LEARNED) or np.ndim(state[name]) > 2 for name in acting):
-        raise NeedsTrustError(archive.path, "it has a learned feature extractor")
-    if "actor.log_std" in state:  # SAC, TQC with gSDE
-        layers, _ = _stack(archive, "actor.latent_pi")
-        limited = "actor.mu.0.weight" in state
-        limit = float(keywords.get("clip_mean", 2.0)) if limited else np.inf
-        layers.append("actor.mu.0" if limited else "actor.mu")
-        return _Actor(layers, "squashed", clip_mean=limit)
-    if "actor.mu.weight" in state:  # SAC, TQC
-        layers, norms = _stack(archive, "actor.latent_pi")
-        spread = state["actor.log_std.weight"].T, state["actor.log_std.bias"]
-        return _Actor([*layers, "actor.mu"], "squashed", norms, spread)
-    if "actor.mu.0.weight" in state:  # TD3, DDPG
-        return _Actor(_stack(archive, "actor.mu")[0], "squashed")
-    if "action_net.weight" in state:  # PPO, A2C, TRPO
-        shared, _ = _stack(archive, "mlp_extractor.shared_net")  # before SB3 1.8
-        layers, norms = _stack(archive, "mlp_extractor.policy_net")
-        layers = [*shared, *layers, "action_net"]
-        if "log_std" not in state:
-            return _Actor(layers, "discrete", norms, (None, np.zeros(0, np.float32)), "Tanh")
-        head: Head = "squashed" if keywords.get("squash_output") else "clipped"
-        gsde = state["log_std"].ndim > 1
-        return _Actor(layers, head, norms, None if gsde else (None, state["log_std"]), "Tanh")
-    if "action_net.0.weight" in state:  # ARS
-        squashed = keywords.get("squash_output", archive.policy != "ARSLinearPolicy")
-        head = ("squashed" if squashed else "clipped") if continuous else "discrete"
-        return _Actor(_stack(archive, "action_net")[0], head)
-    if "q_net.q_net.0.weight" in state:  # DQN
-        return _Actor(_stack(archive, "q_net.q_net")[0], "discrete")
-    if "quantile_net.quantile_net.0.weight" in state:  # QR-DQN
-        layers, _ = _stack(archive, "quantile_net.quantile_net")
-        return _Actor(layers, "discrete", quantiles=int(keywords.get("n_quantiles", 200)))
-    listed = ", ".join(sorted(state)[:4]) or "none"
-    raise NeedsTrustError(archive.path, f"it has the weights {listed}, ...")
-
-
-def _stack(archive: _Zip, prefix: str) -> tuple[list[str], list[str]]:
-    """Names of the linear layers and layer norms in a torch Sequential.
-
-    SB3 has linear layers at 0, 2, 4, ..., each followed by its activation, which has no weights;
-    our agents have linear layers at 0, 3, 6, ... and a layer norm after each.
-    """
-    state, stride = archive.state, 3 if archive.ours else 2
-    weights = {name: state[name].ndim for name in state if name.startswith(f"{prefix}.")}
-    count = sum(name.endswith(".weight") and ndim == 2 for name, ndim in weights.items())
-    linear = [f"{prefix}.{stride * index}" for index in range(count)]
-    norms = [f"{prefix}.{stride * index + 1}" for index in range(count)] if archive.ours else []
-    expected = {f"{name}.weight": 2 for name in linear} | {f"{name}.weight": 1 for name in norms}
-    if prefix != "action_net" or any(name.endswith(".bias") for name in weights):
-        expected |= {f"{name}.bias": 1 for name in (*linear, *norms)}
-    if weights != expected:
-        listed = [", ".join(sorted(names)) or "none" for names in (expected, weights)]
-        raise NeedsTrustError(
-            archive.path, f"expected hidden layers {listed[0]}, found {listed[1]}"
-        )
-    return linear, norms
-
-
-def _own_scaling(archive: _Zip, features: int, other: Normalizer | None) -> Normalizer:
-    """By the mean and deviation that our agents keep in their zips."""
-    name = archive.path.name
-    if other is not None:
-        raise InputError(f"expected no `normalize` for {name}: it scales observations itself")
-    mean, deviation = (np.asarray(archive.state[key], np.float64) for key in _SCALING)
-    if not (mean.shape == deviation.shape == (features,)):
-        raise InputError(
-            f"expected means and deviations of {features} features in {name}, found "
-            f"{mean.shape} and {deviation.shape}"
-        )
-    try:
-        variance = np.where(deviation >= 1e-6, deviation**2, 0.0)  # none is refused
-        return Normalizer.of(mean, variance, 0.0, np.inf, "its warm-up")
-    except ValueError as error:
-        raise InputError(f"cannot read the scaling in {name}: {error}") from None
-
-
 def _load_by_sb3(archive: _Zip) -> Any:
     """SB3's own policy object, by unpickling."""
     name, algorithm = archive.path.name, archive.algorithm
-    if algorithm not in (*_SB3, *_CONTRIB):
+    if algorithm not in _ALGORITHMS:
         raise InputError(
-            f"expected a policy of {', '.join((*_SB3, *_CONTRIB))}, found another in {name}: "
+            f"expected a policy of {', '.join(_ALGORITHMS)}, found another in {name}: "
             "give it as file.py:name, a function that returns the loaded model"
         )
     try:
-        package = "stable_baselines3" if algorithm in _SB3 else "sb3_contrib"
-        kind = getattr(needed(package, name, "train"), algorithm)
+        kind = getattr(needed(_ALGORITHMS[algorithm][0], name), algorithm)
         policy = kind.load(archive.path, device="cpu").policy
     except InputError:
         raise

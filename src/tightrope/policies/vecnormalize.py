@@ -4,7 +4,6 @@ A policy trained behind a VecNormalize has only ever seen normalised observation
 are not in its zip, and without them it is another policy.
 """
 
-import base64
 import re
 from pathlib import Path
 from typing import Any
@@ -14,14 +13,14 @@ from numpy.typing import NDArray
 
 from tightrope.errors import InputError, one_line
 from tightrope.files import require_plausible
+from tightrope.policies.inert import Inert, array, pickled, read_pickle
 from tightrope.policies.mlp import Normalizer
-from tightrope.policies.pickles import Call, Global, array, read_pickle
 
-__all__ = ["find_statistics", "model_was_normalized", "pickled", "read_statistics"]
+__all__ = ["find_statistics", "model_was_normalized", "read_statistics"]
 __all__ += ["statistics_of", "zip_was_normalized"]
 
-_CLIP, _EPSILON = 10.0, 1e-8  # VecNormalize's defaults
-_Moments = tuple[Any, Any] | dict[str, tuple[Any, Any]]
+# Mean and variance by key of the observation; the key of one that is no dictionary is "".
+_Moments = dict[str, tuple[Any, Any]]
 
 
 def read_statistics(path: Path, env: Any) -> Normalizer | None:
@@ -37,15 +36,9 @@ def read_statistics(path: Path, env: Any) -> Normalizer | None:
     Raises:
         InputError: the file cannot be read, or is for other observations.
     """
-    normalizer: Normalizer | None
     try:
-        if path.suffix == ".npz":
-            with np.load(path, allow_pickle=False) as arrays:
-                require_plausible(path, sum(entry.file_size for entry in arrays.zip.infolist()))
-                numbers = {name: arrays[name] for name in arrays}
-            normalizer = _from_arrays(numbers, path.name, env)
-        else:
-            normalizer = _from_pickle(path.read_bytes(), path.name, env)
+        read = _from_arrays if path.suffix == ".npz" else _from_pickle
+        normalizer = read(path, _unflattened(env))
     except InputError:
         raise
     except Exception as error:  # both formats raise many kinds for a damaged file
@@ -64,22 +57,22 @@ def statistics_of(wrapper: Any, source: str) -> Normalizer | None:
     """Statistics of a VecNormalize in memory; None if it leaves observations alone."""
     if not wrapper.norm_obs:
         return None
-    running, space = wrapper.obs_rms, wrapper.observation_space
-    moments: _Moments
-    if isinstance(running, dict):
-        moments = {key: (running[key].mean, running[key].var) for key in wrapper.norm_obs_keys}
-    else:
-        moments = running.mean, running.var
-    return _normalizer(moments, space, wrapper.epsilon, wrapper.clip_obs, source)
+    running = wrapper.obs_rms
+    several = isinstance(running, dict)
+    named = {key: running[key] for key in wrapper.norm_obs_keys} if several else {"": running}
+    moments = {key: (each.mean, each.var) for key, each in named.items()}
+    return _normalizer(
+        moments, wrapper.observation_space, wrapper.epsilon, wrapper.clip_obs, source
+    )
 
 
-def _from_pickle(content: bytes, source: str, env: Any) -> Normalizer | None:
-    top = read_pickle(content)
-    made = top.function if isinstance(top, Call) else None
-    if isinstance(made, Global) and made.name == "_reconstructor":  # protocols 0 and 1
+def _from_pickle(path: Path, space: Any) -> Normalizer | None:
+    top = read_pickle(path.read_bytes())
+    made = top
+    if isinstance(top, Inert) and top.name == "_reconstructor":  # protocols 0 and 1
         made = top.arguments[0]
-    if not isinstance(made, Global) or made.name != "VecNormalize":
-        found = f"{made.module}.{made.name}" if isinstance(made, Global) else "another object"
+    if not isinstance(made, Inert) or made.name != "VecNormalize":
+        found = f"{made.module}.{made.name}" if isinstance(made, Inert) else "another object"
         raise ValueError(f"expected a VecNormalize, found {found[:80]}")
     state = top.state
     if not isinstance(state, dict):
@@ -87,30 +80,23 @@ def _from_pickle(content: bytes, source: str, env: Any) -> Normalizer | None:
     if not state.get("norm_obs", True):
         return None
     running = state["obs_rms"]
-    moments: _Moments
-    if isinstance(running, dict):
-        keys = state.get("norm_obs_keys") or list(running)
-        moments = {key: _moments(running[key]) for key in keys}
-    else:
-        moments = _moments(running)
-    numbers = {name: float(array(state[name])) for name in ("epsilon", "clip_obs")}
-    return _normalizer(moments, _unflattened(env), numbers["epsilon"], numbers["clip_obs"], source)
+    named = running if isinstance(running, dict) else {"": running}
+    moments = {
+        key: (array(named[key].state["mean"]), array(named[key].state["var"]))
+        for key in state.get("norm_obs_keys") or named
+    }
+    epsilon, clip = (float(array(state[name])) for name in ("epsilon", "clip_obs"))
+    return _normalizer(moments, space, epsilon, clip, path.name)
 
 
-def _moments(running: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    return array(running.state["mean"]), array(running.state["var"])
-
-
-def _from_arrays(arrays: dict[str, Any], source: str, env: Any) -> Normalizer:
-    epsilon = float(arrays.pop("epsilon", _EPSILON))
-    clip = float(arrays.pop("clip", _CLIP))
-    moments: _Moments
-    if "mean" in arrays:
-        moments = arrays["mean"], arrays["var"]
-    else:
-        keys = sorted({name.rpartition(".")[0] for name in arrays})
-        moments = {key: (arrays[f"{key}.mean"], arrays[f"{key}.var"]) for key in keys}
-    return _normalizer(moments, _unflattened(env), epsilon, clip, source)
+def _from_arrays(path: Path, space: Any) -> Normalizer:
+    with np.load(path, allow_pickle=False) as archive:
+        require_plausible(path, sum(entry.file_size for entry in archive.zip.infolist()))
+        arrays = {f".{name}": archive[name] for name in archive}
+    epsilon, clip = float(arrays.pop(".epsilon", 1e-8)), float(arrays.pop(".clip", 10.0))
+    keys = sorted({name.rpartition(".")[0] for name in arrays})
+    moments = {key[1:]: (arrays[f"{key}.mean"], arrays[f"{key}.var"]) for key in keys}
+    return _normalizer(moments, space, epsilon, clip, path.name)
 
 
 def _normalizer(
@@ -119,24 +105,21 @@ def _normalizer(
     """For flat observations; keys that have no moments pass unchanged."""
     import gymnasium as gym
 
-    if not isinstance(moments, dict):
-        mean, variance = (np.ravel(each) for each in moments)
-        return Normalizer.of(mean, variance, epsilon, clip, source)
-    known = list(space.spaces) if isinstance(space, gym.spaces.Dict) else []
+    if "" in moments:
+        return Normalizer.of(moments[""], epsilon, clip, source)
+    known = space.spaces if isinstance(space, gym.spaces.Dict) else {}
     if not moments or not set(moments) <= set(known):
-        raise ValueError(f"expected statistics of keys among {known}, found {sorted(moments)}")
+        raise ValueError(f"expected statistics of keys among {[*known]}, found {sorted(moments)}")
     parts = []
     for key in known:  # in the order of FlattenObservation
-        width = gym.spaces.flatdim(space.spaces[key])
+        width = gym.spaces.flatdim(known[key])
         part = Normalizer(np.zeros(width), np.ones(width), np.inf)
         if key in moments:
-            mean, variance = (np.ravel(each) for each in moments[key])
-            part = Normalizer.of(mean, variance, epsilon, clip)
+            part = Normalizer.of(moments[key], epsilon, clip)
         if part.mean.shape != (width,):
             raise ValueError(f"expected {width} means of {key!r}, found {part.mean.shape}")
-        parts.append(part)
-    mean, scale = (np.concatenate([getattr(p, name) for p in parts]) for name in ("mean", "scale"))
-    clips = np.concatenate([np.full(part.mean.shape, part.clip) for part in parts])
+        parts.append((part.mean, part.scale, np.full(width, part.clip)))
+    mean, scale, clips = map(np.concatenate, zip(*parts, strict=True))
     return Normalizer(mean, scale, clips, source)
 
 
@@ -151,15 +134,7 @@ def _unflattened(env: Any) -> Any:
     return None
 
 
-# --- was there a VecNormalize? ----------------------------------------------------------------
-
-
-def pickled(value: Any) -> Any:
-    """The value that SB3's JSON holds as a pickle; None if it cannot be read as data."""
-    try:
-        return read_pickle(base64.b64decode(value[":serialized:"]))
-    except (TypeError, KeyError, ValueError):
-        return None
+# --- was there a VecNormalize? --------------------------------------------------------------------
 
 
 def zip_was_normalized(data: dict[str, Any], statistics: Normalizer | None = None) -> bool | None:
@@ -197,11 +172,12 @@ def _judge(
     if not kept:
         return None if off_policy else False
     before, after = _arrays(original), _arrays(last)
-    if before is None or after is None or [a.shape for a in before] != [a.shape for a in after]:
+    if not before or [each.shape for each in before] != [each.shape for each in after]:
         return None if off_policy else True
-    if all(np.array_equal(old, new) for old, new in zip(before, after, strict=True)):
+    pairs = list(zip(before, after, strict=True))
+    if all(np.array_equal(old, new) for old, new in pairs):
         return False  # only rewards were normalised
-    if any(old.dtype != new.dtype for old, new in zip(before, after, strict=True)):
+    if any(old.dtype != new.dtype for old, new in pairs):
         return True
     if all(new.dtype != np.float32 for new in after):
         return False
@@ -209,22 +185,21 @@ def _judge(
         return True
     if statistics is None:
         return None
-    old, new = (
-        np.concatenate([a.reshape(len(a), -1) for a in each], 1) for each in (before, after)
-    )
+    rows = len(after[0])
+    old, new = (np.hstack([each.reshape(rows, -1) for each in part]) for part in (before, after))
     if statistics.mean.shape != old.shape[1:]:
         return None if isinstance(original, dict) else False
     return bool(np.abs(statistics(old) - new).mean() <= np.abs(old - new).mean())
 
 
-def _arrays(observation: Any) -> list[NDArray[Any]] | None:
-    """The array, or those of a dictionary, with a row for each environment; None if unreadable."""
+def _arrays(observation: Any) -> list[NDArray[Any]]:
+    """The array, or those of a dictionary, with a row per environment; none if unreadable."""
     values = list(observation.values()) if isinstance(observation, dict) else [observation]
     try:
         arrays = [each if isinstance(each, np.ndarray) else array(each) for each in values]
     except ValueError:
-        return None
-    return arrays if arrays and all(each.ndim > 0 for each in arrays) else None
+        return []
+    return arrays if all(each.ndim > 0 for each in arrays) else []
 
 
 def find_statistics(path: Path) -> Path | None:

@@ -15,8 +15,8 @@ from typing import Any
 
 from tightrope.environments import EnvInfo, EnvKwargs
 from tightrope.errors import InputError, one_line
+from tightrope.policies.inert import read_yaml
 from tightrope.policies.vecnormalize import find_statistics
-from tightrope.policies.yaml_data import read_yaml
 
 __all__ = ["ZooRun", "find_run", "run_environment"]
 
