@@ -18,7 +18,7 @@ from tightrope.certificates.options import Options, Unit
 from tightrope.certificates.schemes import scheme
 from tightrope.errors import InputError, one_line
 from tightrope.posteriors.presets import PresetName, Sampling
-from tightrope.records import checked, named
+from tightrope.records import checked
 
 __all__ = [
     "AXES",
@@ -148,6 +148,7 @@ class CertifyBlock:
         )
         made = []
         for preset, norm, sampling, count, name, unit in axes:
+            scheme(name).sizes(count, fit=1)  # refuses too few episodes
             own = {"preset": preset, "unit": unit, "sampling": sampling, "episodes": count}
             made.append((norm, options_of(name, self.schemes, {**self.options, **own})))
         return made
@@ -246,7 +247,7 @@ def _record(kind: Any, content: Any, where: str) -> Any:
     if not isinstance(content, dict):
         raise InputError(f"expected a table in {where}, found {content!r}")
     try:
-        return named(kind, content)
+        return kind(**content)
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
 
