@@ -24,9 +24,7 @@ from tightrope.policies import (
     RECORD_FILE,
     TrainingRecord,
     find_record,
-    find_run,
     policy_file,
-    run_environment,
 )
 from tightrope.rollouts.arrays import NAMES, export_arrays, import_arrays
 from tightrope.rollouts.episodes import Episode, Episodes, join
@@ -152,6 +150,8 @@ def policy_source(source: Any, env: Any = None, env_kwargs: EnvKwargs = None) ->
         if env is not None or env_kwargs:
             raise InputError("expected no `env` with a roll-out of your own, found one")
         return PolicySource(own, OWN_ENVIRONMENT, None)
+    from tightrope.policies import find_run, run_environment
+
     found = None
     if isinstance(source, str | Path):
         _require_policy(source)
@@ -222,7 +222,11 @@ def _reader(source: Any) -> Callable[..., Episodes] | None:
         if is_lerobot(path):
             return import_lerobot
         trained = policy_file(path) is not None or (path / RECORD_FILE).is_file()
-        return None if trained or find_run(path) is not None else import_minari
+        if trained:
+            return None
+        from tightrope.policies import find_run
+
+        return import_minari if find_run(path) is None else None
     if is_frame(source):
         return read_frame
     if isinstance(source, Mapping):
