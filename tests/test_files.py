@@ -16,11 +16,10 @@ from tightrope.errors import InputError
 from tightrope.files import (
     WriteError,
     load_tensors,
-    replace_atomically,
     save_tensors,
     sha256,
     tensors_format,
-    write_atomically,
+    write_file,
     write_folder,
 )
 
@@ -60,13 +59,13 @@ def test_nothing_is_left_behind_when_writing_fails(tmp_path):
 
         for name in ("new.bin", "deep/new.bin"):
             with pytest.raises(kind, match=r"power cut|No space left on device"):
-                write_atomically(tmp_path / name, half)
+                write_file(tmp_path / name, half)
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
 def test_a_file_is_made_with_its_folders_and_can_be_read_by_others(tmp_path):
     path = tmp_path / "a" / "b" / "new.bin"
-    write_atomically(path, lambda temporary: temporary.write_bytes(b"all of it"))
+    write_file(path, lambda temporary: temporary.write_bytes(b"all of it"))
     assert os.listdir(path.parent) == ["new.bin"]
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
 
@@ -90,9 +89,9 @@ def test_replacing_leaves_the_old_file_until_the_new_one_is_whole(tmp_path):
         raise FULL
 
     with pytest.raises(InputError, match="No space left on device"):
-        replace_atomically(path, half)
+        write_file(path, half, replace=True)
     assert path.read_bytes() == b"old"
-    replace_atomically(path, lambda temporary: temporary.write_bytes(b"new"))
+    write_file(path, lambda temporary: temporary.write_bytes(b"new"), replace=True)
     assert path.read_bytes() == b"new"
     assert os.listdir(tmp_path) == ["state.bin"]
 
@@ -116,7 +115,7 @@ def test_a_really_full_disk_is_the_same_line_whoever_writes(suffix, disk):
     """safetensors has an exception of its own; h5py's text has two lines and an address."""
     path, large = disk / f"new.{suffix}", np.random.default_rng(0).random(300_000)
     with pytest.raises(InputError) as refusal:
-        write_atomically(path, lambda temporary: WRITERS[suffix](temporary, large))
+        write_file(path, lambda temporary: WRITERS[suffix](temporary, large))
     assert str(refusal.value) == f"cannot write {str(path)!r}: No space left on device"
     with pytest.raises(InputError) as refusal:
         write_folder(disk / "new", lambda folder: WRITERS[suffix](folder / path.name, large))
@@ -129,7 +128,7 @@ def test_a_failure_without_a_number_is_said_in_its_own_words(tmp_path):
         raise OSError("the tape\nis torn")
 
     with pytest.raises(InputError) as refusal:
-        write_atomically(tmp_path / "new.bin", strange)
+        write_file(tmp_path / "new.bin", strange)
     assert str(refusal.value).endswith("new.bin': the tape is torn")
 
 
@@ -232,7 +231,7 @@ def test_a_file_that_fails_inside_a_folder_is_told_by_the_folders_name(tmp_path)
         raise FULL
 
     with pytest.raises(InputError) as refusal:
-        write_folder(tmp_path / "new", lambda folder: write_atomically(folder / "a.bin", full))
+        write_folder(tmp_path / "new", lambda folder: write_file(folder / "a.bin", full))
     assert str(refusal.value) == f"cannot write {str(tmp_path / 'new')!r}: No space left on device"
 
 

@@ -1,6 +1,7 @@
 """Nothing but files.py changes a disk (CONTRIBUTING.md), and a kill at any change harms nothing."""
 
 import ast
+import errno
 import os
 from pathlib import Path
 
@@ -126,21 +127,18 @@ def other(path, kind):
         (path / "precious").touch()
 
 
-@pytest.mark.parametrize("renames", [True, False], ids=["in one step", "a system that cannot"])
 @pytest.mark.parametrize("kind", ["a file", "a folder"])
 @pytest.mark.parametrize("ours", ["a file", "a folder"])
 def test_what_appears_just_before_the_name_is_taken_is_not_deleted(
-    renames, kind, ours, tmp_path, monkeypatch
+    kind, ours, tmp_path, monkeypatch
 ):
     path = tmp_path / "new"
-    if not renames:
-        monkeypatch.setattr(files, "_renamed", lambda *_: False)
 
     def before(change, _):
         if change == "take the name":
             other(path, kind)
 
-    write = write_folder if ours == "a folder" else files.write_atomically
+    write = write_folder if ours == "a folder" else files.write_file
     monkeypatch.setattr(files, "_before", before)
     with pytest.raises(InputError, match="already there"):
         write(path, lambda temporary: None)
@@ -148,10 +146,13 @@ def test_what_appears_just_before_the_name_is_taken_is_not_deleted(
     assert (path / "precious").exists() if kind == "a folder" else path.read_text() == "precious"
 
 
-@pytest.mark.parametrize("renames", [True, False], ids=["in one step", "a system that cannot"])
-def test_a_free_name_is_taken_by_files_and_folders(renames, tmp_path, monkeypatch):
-    if not renames:
-        monkeypatch.setattr(files, "_renamed", lambda *_: False)
+@pytest.mark.parametrize("links", [True, False], ids=["links", "no hard links"])
+def test_a_free_name_is_taken_by_files_and_folders(links, tmp_path, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    if not links:
+        monkeypatch.setattr(os, "link", refuse)
     write_text(tmp_path / "text", "words", new=True)
     write_folder(tmp_path / "folder", fill)
     files.rename(tmp_path / "folder", tmp_path / "moved")

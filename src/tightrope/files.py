@@ -5,7 +5,6 @@ log, which is appended to. In folders that are ours no link is followed.
 """
 
 import contextlib
-import ctypes
 import errno
 import fcntl
 import hashlib
@@ -34,13 +33,12 @@ __all__ = [
     "refuse_links",
     "refuse_to_overwrite",
     "rename",
-    "replace_atomically",
     "require_plausible",
     "save_tensors",
     "sha256",
     "sync_folder",
     "tensors_format",
-    "write_atomically",
+    "write_file",
     "write_folder",
     "write_text",
 ]
@@ -49,8 +47,7 @@ T = TypeVar("T")
 
 _KEY = "tightrope"  # of the header among the metadata of a .safetensors file
 _DENSEST = 2000  # deflate packs at most 1,032 bytes into one
-_HERE, _NO_REPLACE = -100, 1  # of Linux's renameat2: the working directory; never replace
-_UNKNOWN = (errno.ENOSYS, errno.EINVAL)  # what a system or a file system says that has no renameat2
+_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP)  # of file systems without hard links
 
 
 class WriteError(InputError):
@@ -87,41 +84,43 @@ def refuse_to_overwrite(path: Path) -> None:
         raise WriteError(path, f"{str(parent)!r} is no folder to write into")
 
 
-def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
+def write_file(path: Path, write: Callable[[Path], object], *, replace: bool = False) -> None:
     """Let `write` fill a temporary file beside `path`, then give it that name in one step.
 
-    Raises:
-        InputError: `path` exists (also if it appeared while writing) or cannot be written.
-    """
-    refuse_to_overwrite(path)
-    with _filled(path, write) as temporary:
-        _take_name(temporary, path)
-
-
-def replace_atomically(path: Path, write: Callable[[Path], object]) -> None:
-    """As :func:`write_atomically`, but what had the name before stands until the new one does.
+    Args:
+        path: of the file; folders above it are made.
+        write: writes into the file that it is given.
+        replace: whether a file of that name may be there; it stands until the new one is whole.
 
     Raises:
-        InputError: `path` cannot be written; the old file is still there.
+        InputError: `path` exists (unless `replace`) or cannot be written; nothing is left behind.
     """
-    with _filled(path, write) as temporary:
-        _before("replace", path)
-        temporary.replace(path)  # of a link: the link itself
+    if not replace:
+        refuse_to_overwrite(path)
+    with _naming(path):
+        _before("write", path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(
+            dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix
+        )
+        os.close(handle)
+        temporary = Path(name)
+        try:
+            write(temporary)
+            _to_disk(temporary)
+            os.chmod(temporary, 0o644)
+            if replace:
+                _before("replace", path)
+                temporary.replace(path)  # of a link: the link itself
+            else:
+                _take_name(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str, *, new: bool = False) -> None:
-    """Write a text file, or replace it.
-
-    Args:
-        path: of the file.
-        text: its contents.
-        new: whether no file may have that name yet.
-
-    Raises:
-        InputError: it cannot be written, or is there although it should be `new`.
-    """
-    write = write_atomically if new else replace_atomically
-    write(path, lambda temporary: temporary.write_text(text, "utf-8"))
+    """Write a text file as :func:`write_file` does; replace the old one unless it must be `new`."""
+    write_file(path, lambda temporary: temporary.write_text(text, "utf-8"), replace=not new)
 
 
 def write_folder(path: Path, fill: Callable[[Path], T], *, replace: bool = False) -> T:
@@ -140,11 +139,11 @@ def write_folder(path: Path, fill: Callable[[Path], T], *, replace: bool = False
     elif path.is_symlink():
         raise InputError(f"expected a folder to replace, found the link {str(path)!r}: remove it")
     with _naming(path):
-        _before("make a folder", path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        holder = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
-        new, old = holder / "new", holder / "old"
-        try:
+        make_folder(path.parent)
+        with tempfile.TemporaryDirectory(
+            dir=path.parent, prefix=f".{path.name}.", ignore_cleanup_errors=True
+        ) as holder:
+            new, old = Path(holder, "new"), Path(holder, "old")
             new.mkdir()
             result = fill(new)
             sync_folder(new)
@@ -158,40 +157,26 @@ def write_folder(path: Path, fill: Callable[[Path], T], *, replace: bool = False
                 if old.exists() and not path.exists():
                     old.rename(path)
                 raise
-        finally:
-            shutil.rmtree(holder, ignore_errors=True)
     return result
 
 
 def _take_name(temporary: Path, path: Path) -> None:
-    """Rename, in one step, unless something has the name."""
+    """Rename a file or folder unless something has the name."""
     _before("take the name", path)
     try:
-        if not _renamed(temporary, path):
-            if temporary.is_dir():
-                path.mkdir()  # fails if the name was taken meanwhile
-                temporary.rename(path)  # onto an empty folder, or it fails
-            else:
-                os.link(temporary, path)  # fails if the name was taken meanwhile
-    except OSError as error:
-        if error.errno in (errno.EEXIST, errno.ENOTEMPTY):
-            refuse_to_overwrite(path)
+        if temporary.is_dir():
+            temporary.rename(path)  # fails unless the name is free, or of an empty folder
+            return
+        try:
+            os.link(temporary, path)  # fails unless the name is free
+            temporary.unlink()
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            temporary.rename(path)
+    except OSError:
+        refuse_to_overwrite(path)
         raise
-
-
-def _renamed(temporary: Path, path: Path) -> bool:
-    """Whether the system could do it; raises FileExistsError if the name was taken."""
-    try:
-        renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
-    except (AttributeError, OSError):
-        return False
-    old, new = os.fsencode(temporary), os.fsencode(path)
-    if renameat2(_HERE, old, _HERE, new, _NO_REPLACE) == 0:
-        return True
-    code = ctypes.get_errno()
-    if code in _UNKNOWN:
-        return False
-    raise OSError(code, os.strerror(code), str(path))
 
 
 def make_folder(path: Path) -> None:
@@ -213,8 +198,6 @@ def rename(source: Path, target: Path) -> None:
     """
     with _naming(target):
         _take_name(source, target)
-        if source.exists():  # linked: this system cannot rename without replacing
-            source.unlink()
 
 
 def delete(path: Path) -> None:
@@ -249,8 +232,7 @@ def refuse_links(folder: Path, *, deep: bool = False) -> None:
     for path in (folder, *there):
         if path.is_symlink():
             raise InputError(
-                f"expected no links in {str(folder)!r}, found {str(path)!r}: put what it leads to "
-                "in its place"
+                f"expected no links in {str(folder)!r}, found {str(path)!r}: remove it"
             )
 
 
@@ -279,26 +261,6 @@ def lock(folder: Path, busy: str) -> Iterator[None]:
         yield
     finally:
         os.close(held)
-
-
-@contextlib.contextmanager
-def _filled(path: Path, write: Callable[[Path], object]) -> Iterator[Path]:
-    """A complete temporary file beside `path`; removed at the end if it still has its name."""
-    with _naming(path):
-        _before("write", path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(
-            dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix
-        )
-        os.close(handle)
-        temporary = Path(name)
-        try:
-            write(temporary)
-            _to_disk(temporary)
-            os.chmod(temporary, 0o644)
-            yield temporary
-        finally:
-            temporary.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -343,7 +305,7 @@ def save_tensors(path: Path, arrays: Mapping[str, ArrayLike], header: Mapping[st
     # One key of sorted JSON: safetensors writes several in no fixed order.
     metadata = {_KEY: json.dumps(header, sort_keys=True)}
     contiguous = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    write_atomically(path, lambda temporary: save_file(contiguous, temporary, metadata=metadata))
+    write_file(path, lambda temporary: save_file(contiguous, temporary, metadata=metadata))
 
 
 def load_tensors(path: Path, format: str) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:  # noqa: A002
@@ -368,11 +330,9 @@ def load_tensors(path: Path, format: str) -> tuple[dict[str, NDArray[Any]], dict
             arrays = {name: archive.get_tensor(name) for name in names}
             if any(array.dtype.kind not in "biuf" for array in arrays.values()):
                 raise TypeError("expected numbers of NumPy's own types")
-    except OSError as error:
-        raise InputError(f"cannot read {str(path)!r}: {one_line(error)}") from None
     except Exception as error:  # a damaged file can fail in any of these steps
         raise InputError(
-            f"{str(path)!r} is damaged or no file of tightrope: {one_line(error)}"
+            f"cannot read {str(path)!r}, damaged or no file of tightrope: {one_line(error)}"
         ) from None
     if found != format:
         other = "none" if found is None else repr(str(found)[:80])
@@ -384,8 +344,7 @@ def tensors_format(path: Path) -> str | None:
     """The format that the header of a .safetensors file names; None if it names none."""
     try:
         with safe_open(path, framework="np") as archive:
-            found = json.loads((archive.metadata() or {}).get(_KEY, "{}")).get("format")
-            return None if found is None else str(found)
+            return str(json.loads(archive.metadata()[_KEY])["format"])
     except Exception:  # whatever the file is, it is not one of ours
         return None
 
@@ -395,6 +354,5 @@ def sha256(*paths: Path) -> str:
     digest = hashlib.sha256()
     for path in paths:
         with path.open("rb") as stream:
-            while chunk := stream.read(1 << 20):
-                digest.update(chunk)
+            hashlib.file_digest(stream, lambda: digest)
     return digest.hexdigest()

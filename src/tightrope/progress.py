@@ -38,17 +38,8 @@ def progress_bar(
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed:.0f}/{task.total:.0f}"),
-        TextColumn("{task.fields[words]}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=False) as bar:
+    count = "{task.completed:.0f}/{task.total:.0f} {task.fields[words]}"
+    columns = "{task.description}", BarColumn(), TextColumn(count), TimeRemainingColumn()
+    with Progress(*columns, console=console) as bar:
         task = bar.add_task(title, total=total, completed=start, words="")
-
-        def report(done: float, words: str) -> None:
-            bar.update(task, completed=done, words=words)
-
-        yield report
+        yield lambda done, words: bar.update(task, completed=done, words=words)

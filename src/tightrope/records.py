@@ -1,9 +1,9 @@
 """Records that are checked: frozen dataclasses validated by pydantic, mistakes told in one line."""
 
 import functools
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 import numpy as np
 from pydantic import ConfigDict, ValidationError
@@ -11,12 +11,32 @@ from pydantic.dataclasses import dataclass as _validated
 
 from tightrope.errors import InputError
 
-__all__ = ["STRICT", "checked", "named", "one_problem", "plain"]
+__all__ = ["STRICT", "Strict", "checked", "one_problem", "plain"]
 
 T = TypeVar("T")
 
-# Every record states this itself: nested dataclasses do not inherit it.
 STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class Strict:
+    """Base of every dataclass in a record: no other keys, no conversion, no NaN or infinity."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+
+_WORDS = {
+    "a valid integer": "a whole number",
+    "a valid number": "a number",
+    "a valid tuple": "a list",
+    "a valid string": "a text",
+    "a valid boolean": "true or false",
+}
+_LIMITS = {
+    "greater than or equal to": "at least",
+    "less than or equal to": "at most",
+    "greater than": "above",
+    "less than": "below",
+}
 
 
 @dataclass_transform(frozen_default=True)
@@ -27,6 +47,10 @@ def checked(cls: type[T]) -> type[T]:
 
     @functools.wraps(build)
     def __init__(self: Any, *args: Any, **values: Any) -> None:  # noqa: N807
+        for name in values:
+            if name not in made.__dataclass_fields__:
+                known = ", ".join(made.__dataclass_fields__)
+                raise InputError(f"expected options among {known}, found {name!r}")
         try:
             build(self, *map(_plain, args), **plain(values))
         except ValidationError as error:
@@ -36,60 +60,30 @@ def checked(cls: type[T]) -> type[T]:
     return made  # type: ignore[no-any-return]
 
 
-def named(cls: type[T], values: Mapping[str, Any]) -> T:
-    """A record of options by name, as JSON or TOML have them.
-
-    Raises:
-        InputError: a name is not an option, or a value is outside its set.
-    """
-    known = [entry.name for entry in fields(cls)]  # type: ignore[arg-type]
-    for name in values:
-        if name not in known:
-            raise InputError(f"expected options among {', '.join(known)}, found {name!r}")
-    return cls(**values)
-
-
 def one_problem(error: ValidationError, argument: str | None = None) -> str:
     """The first mistake of a record, or of an argument: what was expected, what was found."""
     problems = error.errors(include_url=False)
     first = problems[0]
-    if first["type"] == "value_error":  # a check of the record's own, in its own words
+    kind, place = first["type"], first["loc"]
+    if kind == "value_error":  # a check of the record's own, in its own words
         return str(first["ctx"]["error"])
-    name = argument or (str(first["loc"][0]) if first["loc"] else "the record")
-    if first["type"] in ("unexpected_keyword_argument", "unexpected_property"):
-        return f"expected no `{name}`, found one: check its spelling"
-    place = first["loc"][:1]
-    same = [each for each in problems if argument or each["loc"][:1] == place]
+    name = argument or (str(place[0]) if place else "the record")
+    name = f"`{name}`" + "".join(f"[{part}]" for part in place[1:] if isinstance(part, int))
+    if kind == "unexpected_property":
+        return f"expected no {name}, found one: check its spelling"
+    if kind in ("missing", "missing_argument"):
+        return f"expected {name}, found none"
+    same = [each for each in problems if argument or each["loc"][:1] == place[:1]]
     wanted = " or ".join(dict.fromkeys(_wanted(problem) for problem in same))
-    index = "".join(f"[{part}]" for part in first["loc"][1:] if isinstance(part, int))
-    found = repr(first["input"])[:80]
-    if first["type"] in ("missing", "missing_argument"):
-        return f"expected `{name}`{index}, found none"
-    return f"`{name}`{index} must be {wanted}, found {found}"
+    return f"{name} must be {wanted}, found {repr(first['input'])[:80]}"
 
 
 def _wanted(problem: Mapping[str, Any]) -> str:
     """What one branch of a type would have taken."""
     if problem["type"] == "too_long":
         return f"{problem['ctx']['max_length']} values"
-    words: str = problem["msg"]
-    for before, after in (
-        (", unable to parse string as an integer", ""),
-        (", unable to parse string as a number", ""),
-        ("Input should be a valid integer", "a whole number"),
-        ("Input should be a valid number", "a number"),
-        ("Input should be a finite number", "a finite number"),
-        ("Input should be a valid tuple", "a list"),
-        ("Input should be a valid string", "a text"),
-        ("Input should be a valid boolean", "true or false"),
-        ("Input should be greater than or equal to", "at least"),
-        ("Input should be less than or equal to", "at most"),
-        ("Input should be greater than", "above"),
-        ("Input should be less than", "below"),
-        ("Input should be ", ""),
-    ):
-        words = words.replace(before, after)
-    return words
+    words = problem["msg"].removeprefix("Input should be ").partition(", unable to parse")[0]
+    return _WORDS.get(words) or re.sub("|".join(_LIMITS), lambda m: _LIMITS[m[0]], words)
 
 
 def plain(values: Mapping[str, Any]) -> dict[str, Any]:

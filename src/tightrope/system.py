@@ -1,11 +1,14 @@
-"""What the numbers are computed on: devices, threads, and versions of libraries."""
+"""What the numbers are computed on: devices, threads, worker processes, versions of libraries."""
 
 import contextlib
-import functools
+import os
 import platform
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
+from multiprocessing.connection import Connection, Pipe
 from typing import Any
 
 from tightrope.errors import InputError
@@ -15,20 +18,12 @@ __all__ = [
     "library_versions",
     "multiplies_bfloat16",
     "resolve_device",
+    "start_worker",
     "threads",
+    "worker_environment",
 ]
 
-_PACKAGES = (
-    "tightrope",
-    "numpy",
-    "scipy",
-    "torch",
-    "stable_baselines3",
-    "gymnasium",
-    "mujoco",
-    "dm_control",
-    "metaworld",
-)
+_PACKAGES = "tightrope numpy scipy torch stable_baselines3 gymnasium mujoco dm_control metaworld"
 
 
 def check_device(device: str) -> str:
@@ -48,8 +43,7 @@ def resolve_device(device: str) -> str:
     Raises:
         InputError: there is no such device.
     """
-    check_device(device)
-    if device == "cpu":
+    if check_device(device) == "cpu":
         return device
     try:
         import torch
@@ -90,15 +84,41 @@ def threads(count: int) -> Iterator[None]:
 
 def library_versions() -> dict[str, str]:
     """Installed versions of Python and of the packages that results depend on."""
-    return dict(_versions())
-
-
-@functools.cache
-def _versions() -> dict[str, str]:
     versions = {"python": platform.python_version()}
-    for package in _PACKAGES:
-        try:
+    for package in _PACKAGES.split():
+        with contextlib.suppress(PackageNotFoundError):
             versions[package] = version(package)
-        except PackageNotFoundError:
-            continue
     return versions
+
+
+def start_worker(module: str, *descriptors: int) -> tuple[subprocess.Popen, Connection]:
+    """Run `main` of a module in a fresh Python of its own, on one thread, with a pipe to us.
+
+    Not through multiprocessing, which would import the caller's main script again.
+
+    Args:
+        module: whose `main` finds the descriptor of its end of the pipe, and then `descriptors`,
+            as arguments of the command line.
+        descriptors: of files that it inherits.
+    """
+    ours, theirs = Pipe()
+    inherited = (theirs.fileno(), *descriptors)
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-c", f"from {module} import main; main()", *map(str, inherited)],
+        pass_fds=inherited,
+        env=worker_environment(),
+        stdin=subprocess.DEVNULL,
+        process_group=0,  # Ctrl-C is for the parent, which decides what it means
+    )
+    theirs.close()
+    return process, ours
+
+
+def worker_environment() -> dict[str, str]:
+    """Variables of a worker: one thread, for workers fill the cores; the parent's import path.
+
+    A policy pickled by reference must be importable in the worker.
+    """
+    single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
+    return {**os.environ, **single, "PYTHONPATH": path}

@@ -9,7 +9,7 @@ import pytest
 from recordings import certified, recording
 
 from tightrope.certificates import as_text, write
-from tightrope.certificates.document import document_digest
+from tightrope.certificates.folder import document_digest
 from tightrope.certificates.verify import verify
 
 # The oldest kernels that torch, oneDNN, MKL and OpenBLAS have for an x86-64; ignored elsewhere.

@@ -9,11 +9,10 @@ from mutations import document as harmed
 from recordings import certified, recording
 
 from tightrope.certificates import Certificate, as_text, schema, to_document
-from tightrope.certificates.document import (
+from tightrope.certificates.folder import (
     SCHEMA_VERSION,
     document_digest,
     read_record,
-    record_fields,
 )
 from tightrope.certificates.text import details, summary
 from tightrope.deploy.check import Conditions, check
@@ -69,7 +68,7 @@ def test_every_kind_of_certificate_comes_back_from_its_text(name, certificates):
     record = read_record(as_text(document), "here")
     assert to_document(record) == document == json.loads(as_text(document))
     parts = {n: getattr(made, n) for n in ("fitted", "posteriors", "rollouts")}
-    back = Certificate(**record_fields(record), **parts)
+    back = Certificate(**vars(record), **parts)
     assert back == made
     assert str(back) == str(made)
 

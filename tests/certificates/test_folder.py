@@ -10,8 +10,7 @@ import pytest
 from recordings import certified, recording
 
 from tightrope.certificates import as_text, load_certificate, to_document, write
-from tightrope.certificates.document import document_digest
-from tightrope.certificates.folder import FILES, digest_problems, read_document
+from tightrope.certificates.folder import FILES, digest_problems, document_digest, read_document
 from tightrope.errors import InputError
 from tightrope.files import sha256
 from tightrope.rollouts import load

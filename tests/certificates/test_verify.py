@@ -19,9 +19,8 @@ from safetensors.numpy import load_file, save_file
 from tightrope.certificates import Options, Property, as_text, settle, write
 from tightrope.certificates.certify import issue as issue_settled
 from tightrope.certificates.diagnostics import LEVEL
-from tightrope.certificates.document import document_digest, read_record
 from tightrope.certificates.fitting import FittedPredictor
-from tightrope.certificates.folder import FILES
+from tightrope.certificates.folder import FILES, document_digest, read_record
 from tightrope.certificates.properties import measure_properties, properties_of
 from tightrope.certificates.recompute import choices, recompute
 from tightrope.certificates.split import split_episodes

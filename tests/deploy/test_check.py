@@ -11,7 +11,7 @@ from recordings import recording, short
 
 from tightrope.certificates import as_text, to_document
 from tightrope.certificates.certify import certify
-from tightrope.certificates.document import document_digest
+from tightrope.certificates.folder import document_digest
 from tightrope.deploy import Conditions
 from tightrope.deploy.check import check
 from tightrope.errors import InputError

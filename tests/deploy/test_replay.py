@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from command import run
 
-from tightrope.certificates.document import as_text, document_digest
+from tightrope.certificates.folder import as_text, document_digest
 from tightrope.deploy.replay import replay
 from tightrope.files import load_tensors, save_tensors, sha256, tensors_format
 

@@ -8,8 +8,7 @@ import pytest
 from command import run
 from recordings import certified
 
-from tightrope.certificates.document import as_text, document_digest
-from tightrope.certificates.folder import write
+from tightrope.certificates.folder import as_text, document_digest, write
 from tightrope.deploy import Monitor
 from tightrope.environments import EnvInfo, recorded_environment
 from tightrope.errors import InputError

@@ -10,8 +10,7 @@ import shutil
 import pytest
 from recordings import certified, recording
 
-from tightrope.certificates.document import as_text, document_digest
-from tightrope.certificates.folder import write
+from tightrope.certificates.folder import as_text, document_digest, write
 from tightrope.cli import main
 from tightrope.reports import write_page
 from tightrope.rollouts import save

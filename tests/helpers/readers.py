@@ -91,8 +91,7 @@ def _make_document(folder):
 def _read_document(path):
     """Whatever reads the document alone; its own digest is made right."""
     from tightrope.certificates import as_text, load_certificate, to_document
-    from tightrope.certificates.document import document_digest
-    from tightrope.certificates.folder import read_document
+    from tightrope.certificates.folder import document_digest, read_document
     from tightrope.certificates.text import details, summary
     from tightrope.deploy import Conditions
     from tightrope.deploy.check import check

@@ -21,7 +21,7 @@ from tightrope.certificates.text import claims, rows_of, sentence, summary, titl
 from tightrope.cli.app import parse
 from tightrope.errors import InputError
 from tightrope.reports import certificate_page, write_page
-from tightrope.reports.cards import command
+from tightrope.reports.page import command
 from tightrope.rollouts.results_table import ResultsTable
 
 

@@ -5,12 +5,12 @@ import re
 import numpy as np
 import pytest
 
-from tightrope.reports.charts import Axis, Chart, Series, Table, number, short, spread
+from tightrope.reports.charts import Axis, Chart, Series, number, short, spread
 
 
 def chart(*series, x=None, y=None):
     axes = x or Axis("x", 0.0, 10.0), y or Axis("y", 0.0, 4.0)
-    return Chart("key", "title", "reading", "says", *axes, series, Table(("x",), ()))
+    return Chart("key", "title", "reading", "says", *axes, series)
 
 
 def path(shape, x, y, lower=None, **axes):

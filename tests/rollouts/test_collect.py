@@ -20,9 +20,9 @@ from waiting import wait_until, wait_until_idle
 from tightrope.environments import EnvInfo, make_env
 from tightrope.errors import InputError
 from tightrope.policies import BLOCK, act_in_blocks, as_policy, rows_are_stable
-from tightrope.processes import start_worker
 from tightrope.rollouts import CollectionError, Episodes, collect, episode_seeds, load, save
 from tightrope.rollouts.stepping import roll_out
+from tightrope.system import start_worker
 
 HOPPER, CHEETAH = "Hopper-v4", "HalfCheetah-v4"
 SHAPES = {HOPPER: (11, 3), CHEETAH: (17, 6)}

@@ -10,10 +10,10 @@ from trivial_jobs import job, result
 from waiting import wait_until
 
 from tightrope.errors import InputError
-from tightrope.processes import worker_environment
 from tightrope.studies.jobs import JobError
 from tightrope.studies.local_pool import LocalPool
 from tightrope.studies.scheduler import run_jobs
+from tightrope.system import worker_environment
 
 
 @pytest.fixture

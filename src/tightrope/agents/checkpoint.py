@@ -25,9 +25,9 @@ from tightrope.files import (
     WriteError,
     delete,
     load_tensors,
-    replace_atomically,
     save_tensors,
     sha256,
+    write_file,
 )
 
 __all__ = ["Checkpoint", "Segment", "load_checkpoint", "read_segments", "sweep", "write_segment"]
@@ -80,7 +80,9 @@ class Checkpoint:
                 segments = write_segment(self.folder, self.buffer, self.segments)
             content = self._content(seconds, segments)
             try:
-                replace_atomically(self.path, lambda temporary: torch.save(content, temporary))
+                write_file(
+                    self.path, lambda temporary: torch.save(content, temporary), replace=True
+                )
             except RuntimeError as error:  # what torch makes of a full disk
                 raise WriteError(self.path, f"is the disk full? ({one_line(error)})") from None
         except InputError:

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from tightrope.errors import InputError
-from tightrope.records import checked, named
+from tightrope.records import checked
 
 __all__ = [
     "AGENTS",
@@ -163,4 +163,4 @@ def settings(agent: str, overrides: Mapping[str, Any]) -> Settings:
     """
     if agent not in AGENTS:
         raise InputError(f"expected an agent among {', '.join(AGENTS)}, found {agent!r}")
-    return named(AGENTS[agent], overrides)
+    return AGENTS[agent](**overrides)

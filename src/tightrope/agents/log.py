@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.errors import one_line
-from tightrope.files import WriteError, replace_atomically
+from tightrope.files import WriteError, write_file
 
 __all__ = ["COLUMNS", "Log", "read_log"]
 
@@ -33,7 +33,7 @@ class Log:
             with temporary.open("w", newline="") as stream:
                 csv.writer(stream).writerows([COLUMNS, *map(_cells, rows)])
 
-        replace_atomically(path, write)
+        write_file(path, write, replace=True)
         self._failing = False  # the last row could not be written
         self._excepthook, threading.excepthook = threading.excepthook, self._quiet
         try:

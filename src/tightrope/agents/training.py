@@ -24,7 +24,7 @@ from tightrope.agents.snapshot import averaged, export
 from tightrope.agents.specification import Run, build, specify
 from tightrope.environments import EnvInfo
 from tightrope.errors import InputError
-from tightrope.files import replace_atomically
+from tightrope.files import write_file
 from tightrope.owned_folder import OwnedFolder
 from tightrope.progress import progress_bar
 
@@ -143,7 +143,7 @@ class _Training(BaseCallback):
             finally:
                 self.log.close()
         self.folder.require_there()
-        replace_atomically(self.finished, lambda temporary: None)
+        write_file(self.finished, lambda temporary: None, replace=True)
         self.checkpoint.delete()
         return self.snapshots
 

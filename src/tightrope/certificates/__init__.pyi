@@ -1,7 +1,12 @@
 from .certificate import Certificate as Certificate
-from .document import as_text as as_text, schema as schema, to_document as to_document
 from .evidence import Evidence as Evidence
-from .folder import load_certificate as load_certificate, write as write
+from .folder import (
+    as_text as as_text,
+    load_certificate as load_certificate,
+    schema as schema,
+    to_document as to_document,
+    write as write,
+)
 from .ledger import Ledger as Ledger
 from .options import Options as Options
 from .properties import Property as Property

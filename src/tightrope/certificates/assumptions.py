@@ -1,13 +1,27 @@
-"""What the statements of a certificate rest on, in sentences."""
+"""What the statements of a certificate rest on, in sentences, and what speaks against it."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from tightrope.certificates.evidence import every
 from tightrope.certificates.settings import Settings
 from tightrope.certificates.split import Split
+from tightrope.certificates.statements.base import INDEPENDENT_STEPS
 
-__all__ = ["SOURCES", "assumptions_of", "table_assumptions", "truncated_of"]
+if TYPE_CHECKING:
+    from tightrope.certificates.certificate import Record
+
+__all__ = [
+    "SOURCES",
+    "STATUSES",
+    "Status",
+    "assumptions_of",
+    "overall",
+    "statuses_of",
+    "table_assumptions",
+    "truncated_of",
+]
 
 SOURCES = {
     "fit": "the fitting set",
@@ -17,68 +31,125 @@ SOURCES = {
 }
 
 
+@dataclass(frozen=True)
+class Status:
+    """One thing to know before relying on a certificate.
+
+    Attributes:
+        key: of the style sheet.
+        word: in short.
+        meaning: in a sentence.
+        tone: ``bad``, ``warning`` or ``neutral``.
+    """
+
+    key: str
+    word: str
+    meaning: str
+    tone: str = "warning"
+
+
+# By key, from worst to best.
+STATUSES = {
+    key: Status(key, *words)
+    for key, *words in (
+        ("unreadable", "Unreadable", "This certificate cannot be read.", "bad"),
+        ("void", "Void", "A step of the recursion is negative: its portions differ, and nothing is "
+         "certified.", "bad"),
+        ("vacuous", "Vacuous", "The bound is the worst value possible, so it says nothing.", "bad"),
+        ("drift", "Episodes drift", "Returns change over the recorded episodes, so new episodes "
+         "may differ from them.", "bad"),
+        ("clipped", "Returns clipped", "More than 1 % of the returns lie outside the range: mean "
+         "risks say little about those."),
+        ("failed-fit", "Predictor no better than a mean", "The statements hold, but a mean return, "
+         "constant or of each step, predicts as well."),
+        ("steps", "Rests on independent steps", "The headline treats the steps of an episode as "
+         "independent, which they are not."),
+        ("dependent", "Steps are dependent", "Losses within an episode are correlated; ignore rows "
+         "that assume independent steps."),
+        ("holds", "Statements hold jointly", "They need only independent episodes.", "neutral"),
+    )
+}  # fmt: skip
+
+
+def statuses_of(record: "Record") -> list[Status]:
+    """All that apply to a certificate, the worst first; never empty."""
+    c, headline = record, record.statements[record.headline]
+    applies = {
+        "void": c.void,
+        "vacuous": not c.void and (c.vacuous or headline.vacuous),
+        "drift": c.checks.drifting,
+        "clipped": (c.clipped_share or 0.0) > 0.01,
+        "failed-fit": c.failed_fit,
+        "steps": headline.assumes == INDEPENDENT_STEPS,
+        "dependent": c.checks.dependent
+        and any(s.assumes == INDEPENDENT_STEPS for s in c.statements),
+    }
+    return [STATUSES[key] for key, found in applies.items() if found] or [STATUSES["holds"]]
+
+
+def overall(record: "Record") -> list[Status]:
+    """What concerns more than single rows, the worst first; never empty."""
+    found = [status for status in record.statuses if status.key != "dependent"]
+    return found or [STATUSES["holds"]]
+
+
 def assumptions_of(split: Split) -> tuple[str, ...]:
     """The sentences that the certificate rests on."""
-    settings, subject = split.settings, split.validation.subject
-    found = ["New episodes come from the same policy in the same environment."]
+    return tuple(_assumptions(split, split.settings, split.validation.subject))
+
+
+def _assumptions(split: Split, settings: Settings, subject: Mapping[str, Any]) -> Iterator[str]:
+    yield "New episodes come from the same policy in the same environment."
     if "policy" in subject:
+        yield "Episodes are independent: separate resets with distinct, recorded seeds."
         mode = subject["policy"].get("actions", "deterministic")
-        found.append("Episodes are independent: separate resets with distinct, recorded seeds.")
-        found.append(f"Actions are {mode}, without learning.")
+        yield f"Actions are {mode}, without learning."
     else:
-        found.append(
+        yield (
             "The logged episodes are independent, identically distributed and of one frozen "
             "policy; this was not checked."
         )
-    images = subject.get("recording", {}).get("left_out", [])
-    if images:
-        found.append(f"The predictor does not see the images of the log ({', '.join(images)}).")
-    found.append(
-        f"Errors are certified at {every(split.thin)} from the start of an episode, first visits "
-        "only; errors at other steps are not covered."
-        if split.thin > 1
-        else "Errors are certified at every step, first visits only."
-    )
-    found.append(
+    if images := subject.get("recording", {}).get("left_out", []):
+        yield f"The predictor does not see the images of the log ({', '.join(images)})."
+    more = "; errors at other steps are not covered" if split.thin > 1 else ""
+    start = " from the start of an episode" if split.thin > 1 else ""
+    yield f"Errors are certified at {every(split.thin)}{start}, first visits only{more}."
+    yield (
         "Statements of unit step treat thinned steps as independent and identically distributed. "
         "Steps of one episode are not, so these statements are marked and stand outside what holds "
         "jointly."
     )
-    found.append(
+    yield (
         "Statements of unit episode count each episode once, a mean risk with the mean over its "
         "steps: nothing is assumed of steps, and every episode has the same weight."
     )
-    clock = split.scaling.clock
-    found.append(
-        "The predictor does not know the elapsed time."
-        if clock is None
-        else f"The predictor knows the elapsed time and the time limit of {clock.limit:,} steps."
-    )
+    scaling = split.scaling
+    if scaling.clock is None:
+        yield "The predictor does not know the elapsed time."
+    else:
+        limit = scaling.clock.limit
+        yield f"The predictor knows the elapsed time and the time limit of {limit:,} steps."
     if truncated := truncated_of(split):
-        found.append(
+        yield (
             f"{truncated} of {len(split.validation)} episodes were cut by a time limit: their "
             "returns are finite-horizon returns."
         )
-    scaling = split.scaling
-    found.append(
+    yield (
         f"Mean risks are about returns clipped to [{scaling.low:.4g}, {scaling.high:.4g}], a range "
         f"fixed by {SOURCES[scaling.source]} before the calibration episodes were used."
     )
-    if settings.scheme.anytime:
-        found.append(
+    if settings.scheme.kind == "sequential":
+        yield (
             "The bounds hold at every number of episodes at once, so the search could stop at any."
         )
     environment = subject.get("environment", {})
     if environment.get("suite") == "metaworld":
-        found.append(f"Seeds: {environment['seeds']}.")
-    chosen = "Policy, scheme, unit, preset, seed, range and every other option were chosen "
-    found.append(
-        f"{chosen}from at most {settings.candidates} certificates, which the confidence accounts "
-        "for."
-        if settings.candidates > 1
-        else f"{chosen}without looking at the calibration episodes."
-    )
-    return tuple(found)
+        yield f"Seeds: {environment['seeds']}."
+    chosen = "without looking at the calibration episodes"
+    if settings.candidates > 1:
+        many = settings.candidates
+        chosen = f"from at most {many} certificates, which the confidence accounts for"
+    yield f"Policy, scheme, unit, preset, seed, range and every other option were chosen {chosen}."
 
 
 def truncated_of(split: Split) -> int:

@@ -2,32 +2,29 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal
 
-from tightrope.certificates.assumptions import SOURCES
+from tightrope.certificates.assumptions import SOURCES, overall
 from tightrope.certificates.evidence import every
 from tightrope.certificates.statements.base import INDEPENDENT_STEPS, Statement
 from tightrope.errors import as_lines
 
 if TYPE_CHECKING:
     from tightrope.certificates.certificate import Record
-    from tightrope.certificates.status import Status
 
 __all__ = [
     "Row",
     "claims",
-    "comparison",
-    "context",
     "details",
-    "footnote",
+    "footnotes",
     "headline",
     "joint_sentence",
     "limit_text",
     "made_from",
-    "origin",
     "outcome_sentence",
     "percent",
     "rounded",
@@ -40,6 +37,9 @@ __all__ = [
 
 Direction = Literal["up", "down", "nearest"]
 _ROUNDING = {"up": ROUND_CEILING, "down": ROUND_FLOOR, "nearest": ROUND_HALF_EVEN}
+_SLACK = {"up": 1 - 1e-9, "down": 1e-9, "nearest": 0.5}
+_SIDES = {"at-most": ("≤", "at most", "up"), "at-least": ("≥", "at least", "down")}
+_ORDER = ("failure", "return", "property", "tolerance", "mean-risk", "band", "monitor")
 _NAME = 46  # characters of a row's label
 
 
@@ -48,9 +48,10 @@ class Row:
     """A statement as one line of a table.
 
     Attributes:
+        statement: what is certified.
         index: of the statement.
         group: heading that it stands under; empty for none.
-        label: what is certified.
+        label: what is certified, in words.
         certified: sign and limit.
         estimate: the same in the sample.
         n: units behind it.
@@ -58,6 +59,7 @@ class Row:
         shown: whether the summary has it; `--details` has all.
     """
 
+    statement: Statement
     index: int
     group: str
     label: str
@@ -70,50 +72,31 @@ class Row:
 
 def summary(record: "Record") -> str:
     """What is certified, in at most 22 lines where no option adds rows."""
-    c = record
-    lines = [title(c), "", *claims(c), joint_sentence(c)]
-    warnings = [status for status in c.statuses if status.key not in _IN_ROWS]
-    if warnings:
-        lines.append("! " + " ".join(_warning(c, status) for status in warnings))
-    else:
-        lines.append("")
-    lines += _table([row for row in rows_of(c) if row.shown])
-    lines += [*filter(None, [footnote(c)]), context(c), origin(c)]
-    return as_lines(lines)
+    return as_lines(_opening(record, [row for row in rows_of(record) if row.shown]))
 
 
 def details(record: "Record") -> str:
     """Everything that the certificate states, and how it was obtained."""
     c = record
-    lines = [title(c), ""]
-    lines += [f"! {_warning(c, status)}" for status in c.statuses if status.tone != "neutral"]
-    lines += [*claims(c), joint_sentence(c), ""]
-    lines += _table(rows_of(c))
-    lines += ["", "Statements"]
-    for s in c.statements:
-        joint = "outside what holds jointly" if s.joint_confidence is None else "holds jointly"
-        note = f"; {s.note}" if s.note else ""
-        lines.append(f"  {sentence(s)}")
-        lines.append(
-            f"    confidence {percent(s.confidence)} alone, {joint}; assumes {s.assumes}; n = "
-            f"{s.n:,}{note}"
-        )
-    lines += ["", "Made from", *(f"  {name:<11} {value}" for name, value in made_from(c))]
-    lines += ["", f"Comparison, unit {c.unit} (enters no bound), RMS"]
-    lines += [f"  {name:<20} {value}" for name, value in comparison(c)]
-    lines += ["", "How the bound builds up"]
-    lines.append("  step  episodes        n        KL      loss  kind         value     bound")
-    for t, p in enumerate(c.portions, start=1):
-        lines.append(
-            f"  {t:>4}  {p.episodes:>8}  {p.n:>7,}  {p.kl:>8.2f}  {p.loss:>8.5f}  "
-            f"{p.kind:<9} {rounded(p.value):>9} {rounded(p.bound):>9}"
-        )
-    lines += ["", "Failure probabilities"]
-    for entry in c.ledger:
-        lines.append(
-            f"  {entry.statement:<40} {entry.source:<12} x {entry.share:<8} = {entry.failure:.3g}"
-        )
-    lines += ["", "Assumptions", *(f"  - {each}" for each in c.assumptions)]
+    sections: dict[str, Sequence[str]] = {
+        "Statements": [line for s in c.statements for line in _in_full(s)],
+        "Made from": [f"{name:<12} {value}" for name, value in made_from(c)],
+        "How the bound builds up": [
+            "step  episodes        n        KL      loss  kind         value     bound",
+            *(
+                f"{t:>4}  {p.episodes:>8}  {p.n:>7,}  {p.kl:>8.2f}  {p.loss:>8.5f}  {p.kind:<9} "
+                f"{rounded(p.value):>9} {rounded(p.bound):>9}"
+                for t, p in enumerate(c.portions, start=1)
+            ),
+        ],
+        "Failure probabilities": [
+            f"{e.statement:<40} {e.source:<12} x {e.share:<8} = {e.failure:.3g}" for e in c.ledger
+        ],
+        "Assumptions": [f"- {each}" for each in c.assumptions],
+    }
+    lines = _opening(c, rows_of(c))
+    for name, body in sections.items():
+        lines += ["", name, *(f"  {line}" for line in body)]
     return as_lines(lines)
 
 
@@ -133,125 +116,101 @@ def subject_names(record: "Record") -> tuple[str, str]:
 
 def outcome_sentence(record: "Record") -> str:
     """What the policy does: the return to count on, and how often it fails."""
-    returns = [
-        s for s in record.statements
-        if s.target == "undiscounted-return" and s.share is not None
-    ]  # fmt: skip
-    events = {s.target: s for s in record.statements if s.kind == "failure"}
-    parts = []
-    tasks = record.subject.get("table", {}).get("tasks", ())
+    tasks = _part(record, "table").get("tasks", ())
     if len(tasks) > 1:
         return f"Certified for each of {len(tasks)} tasks, all of them at once."
-    if returns:
-        s = returns[0]
-        parts.append(
-            f"in at least {percent(s.share or 0)} of new episodes it returns at least "
-            f"{limit_text(s)}"
-        )
-    for target, side, words in (
-        ("success", "at least", "succeed"),
-        ("low-return", "at most", f"return less than {record.settings.fail_below or 0.0:.12g}"),
-        ("early-termination", "at most", "terminate early"),
-    ):
-        if target in events:  # of all new episodes, not of those that return so much
-            who = "" if parts else " of new episodes"
-            parts.append(f"{side} {limit_text(events[target])}{who} {words}")
-            break
-    return _capital(", and ".join(parts)) + "." if parts else ""
+    parts = [
+        f"in at least {percent(s.share)} of new episodes it returns at least {limit_text(s)}"
+        for s in record.statements
+        if s.target == "undiscounted-return" and s.share is not None
+    ][:1]
+    words = {
+        "success": "succeed",
+        "low-return": f"return less than {record.settings.fail_below or 0.0:.12g}",
+        "early-termination": "terminate early",
+    }
+    events = {s.target: s for s in record.statements if s.kind == "failure" and s.target in words}
+    if events:
+        s = events[min(events, key=list(words).index)]
+        who = "" if parts else " of new episodes"  # all, not those that return at least this
+        parts.append(f"{_SIDES[s.direction][1]} {limit_text(s)}{who} {words[s.target]}")
+    text = ", and ".join(parts)
+    return f"{text[0].upper()}{text[1:]}." if text else ""
 
 
 def claims(record: "Record") -> list[str]:
     """The sentences to read first; a table's headline is in the one on what the policy does."""
-    first = outcome_sentence(record)
+    first, second = outcome_sentence(record), headline(record)
     if not first:
-        return [headline(record)]
-    return [first] if record.bound is None else [first, headline(record, of="")]
+        return [second]
+    return [first] if record.bound is None else [first, second.replace(" of new episodes", "")]
 
 
-def headline(record: "Record", *, of: str = " of new episodes") -> str:
+def headline(record: "Record") -> str:
     """The statement on the predictor to read first; which one does not depend on values."""
-    s = record.statements[record.headline]
+    s, steps = record.statements[record.headline], every(record.thin)
     if s.void:
         return "The bound is void: a step of its recursion is negative, so nothing is certified."
+    if s.kind not in ("tolerance", "mean-risk"):
+        return sentence(s)
+    event = f"predicted return is off by at most {limit_text(s)} (RMS over {steps}"
     if s.kind == "tolerance":
-        return (
-            f"In at least {percent(s.share or 0)}{of} its predicted return is off by at most "
-            f"{limit_text(s)} (RMS over {every(record.thin)})."
-        )
-    if s.kind == "mean-risk":
-        low, high = record.limits
-        first = "If steps were independent: its" if s.unit == "step" else "Its"
-        return (
-            f"{first} predicted return is off by at most {limit_text(s)} (RMS over "
-            f"{every(record.thin)}, mean over {s.unit}s, clipped to [{low:.4g}, {high:.4g}])."
-        )
-    return sentence(s)
+        return f"In at least {percent(s.share or 0)} of new episodes its {event})."
+    low, high = record.limits
+    first = "If steps were independent: its" if s.unit == "step" else "Its"
+    return f"{first} {event}, mean over {s.unit}s, clipped to [{low:.4g}, {high:.4g}])."
 
 
 def joint_sentence(record: "Record") -> str:
     """Which rows hold together, how surely, for what."""
     c = record
     marked = any(s.joint_confidence is None for s in c.statements)
-    rows = "All rows but *" if marked else "All rows"
-    own = "" if c.joint_confidence >= c.confidence else (
-        f" (each alone with {percent(c.confidence)} or more)"
-    )  # fmt: skip
+    alone = f" (each alone with {percent(c.confidence)} or more)"
     return (
-        f"{rows} hold together with confidence {percent(c.joint_confidence)}{own}, for this policy "
-        "in this environment, if episodes are independent and alike."
+        f"All rows{' but *' if marked else ''} hold together with confidence "
+        f"{percent(c.joint_confidence)}{alone if c.joint_confidence < c.confidence else ''}, for "
+        "this policy in this environment, if episodes are independent and alike."
     )
 
 
 def sentence(statement: Statement) -> str:
     """A statement as a sentence: all that was bounded, the number rounded to the safe side."""
     s = statement
-    side = "at most" if s.direction == "at-most" else "at least"
     if s.void:
         return f"Void: {s.quantity}."
-    if s.share is not None:
-        return (
-            f"In at least {percent(s.share)} of new episodes the {s.quantity} is {side} "
-            f"{limit_text(s)}."
-        )
-    return f"The {s.quantity} is {side} {limit_text(s)}."
+    who = "The" if s.share is None else f"In at least {percent(s.share)} of new episodes the"
+    return f"{who} {s.quantity} is {_SIDES[s.direction][1]} {limit_text(s)}."
 
 
 def rows_of(record: "Record") -> list[Row]:
     """Every statement as a line: first what the policy does, then its predicted return."""
     c = record
     errors = f"its predicted return is off by (RMS over {every(c.thin)})"
-    order = {"failure": 0, "return": 1, "property": 2, "tolerance": 3, "mean-risk": 4, "band": 5}
+    groups = {**dict.fromkeys(("tolerance", "mean-risk", "band"), errors), "monitor": ""}
     levels = [i for i, s in enumerate(c.statements) if s.kind == "tolerance"]
-    found = []
-    for index, s in sorted(enumerate(c.statements), key=lambda item: order.get(item[1].kind, 6)):
-        about_error = s.kind in ("tolerance", "mean-risk", "band")
-        group = errors if about_error else "" if s.kind == "monitor" else "a new episode"
-        sign = "≤" if s.direction == "at-most" else "≥"
-        unit = " steps" if s.unit == "step" else ""
-        found.append(
-            Row(
-                index=index,
-                group=group,
-                label=_label(c, s),
-                certified="void" if s.void else f"{sign} {limit_text(s)}",
-                estimate=_estimate(s),
-                n=f"{s.n:,}{unit}",
-                marked=s.assumes == INDEPENDENT_STEPS,
-                shown=not (len(levels) > 1 and index == levels[-1]),
-            )
+    return [
+        Row(
+            statement=s,
+            index=index,
+            group=groups.get(s.kind, "a new episode"),
+            label=_label(c, s),
+            certified="void" if s.void else f"{_SIDES[s.direction][0]} {limit_text(s)}",
+            estimate=_digits(s, s.estimate, "nearest"),
+            n=f"{s.n:,}{' steps' if s.unit == 'step' else ''}",
+            marked=s.assumes == INDEPENDENT_STEPS,
+            shown=index not in levels[1:][-1:],  # the largest score is in no summary
         )
-    return found
+        for index, s in sorted(enumerate(c.statements), key=lambda item: _ORDER.index(item[1].kind))
+    ]
 
 
 def limit_text(statement: Statement) -> str:
     """The number of a statement in the units a person understands, rounded to the safe side."""
-    s = statement
-    way: Direction = "up" if s.direction == "at-most" else "down"
-    return f"{_tenths(s.value, way):.1f} %" if _is_probability(s) else rounded(s.limit, way)
+    return _digits(statement, statement.limit, _SIDES[statement.direction][2])
 
 
-def rounded(value: float, direction: Direction = "up") -> str:
-    """Three digits, from 100 on four, with thousands separated.
+def rounded(value: float, direction: str = "up") -> str:
+    """Three digits, from 100 on four, with thousands separated; "up", "down" or "nearest".
 
     Of the shortest decimal that reads back as `value`, rounded to one side.
     """
@@ -264,63 +223,19 @@ def rounded(value: float, direction: Direction = "up") -> str:
     return f"{found:,.{max(context.prec - 1 - found.adjusted(), 0)}f}"
 
 
-def percent(probability: float, direction: Direction = "down") -> str:
-    """A probability in per cent to a tenth, rounded down unless asked."""
-    return f"{_tenths(probability, direction):g} %"
+def percent(probability: float) -> str:
+    """A probability in per cent, rounded down to a tenth."""
+    return f"{_tenths(probability, 'down'):g} %"
 
 
-def _tenths(probability: float, direction: Direction) -> float:
-    tenths = probability * 1000
-    return {
-        "down": math.floor(tenths + 1e-9),
-        "up": math.ceil(tenths - 1e-9),
-        "nearest": round(tenths),
-    }[direction] / 10
-
-
-def footnote(record: "Record") -> str:
-    """What the asterisk of a row means; empty where no row has one."""
-    if not any(row.marked for row in rows_of(record)):
-        return ""
-    checks = record.checks
-    dependent = f"; these are not (p = {checks.dependence or 0.0:.3g}): do not rely on it"
-    return f"* needs independent steps{dependent if checks.dependent else ''}."
-
-
-def context(record: "Record") -> str:
-    """What the errors compare with, how many episodes were cut, discount and seed."""
-    c = record
-    if c.constant_error is None or c.per_step_error is None:
-        seed = "" if c.checks.drift is None else f" Seed {c.settings.seed}."
-        table = _part(c, "table")
-        best = " ".join(map(str, table.get("notes", ()))) if table.get("candidates", 1) != 1 else ""
-        return f"A table of results: predicted returns are not certified.{seed} {best}".rstrip()
-    constant = min(c.constant_error, c.per_step_error) ** 0.5 * c.width
-    name = "A constant prediction" if c.constant_error <= c.per_step_error else "The mean of a step"
-    cut = ""
-    if c.truncated_episodes:
-        limit = "by a time limit" if c.time_limit is None else f"at {c.time_limit:,} steps"
-        cut = f" {c.truncated_episodes:,} of {c.episodes.validation:,} episodes were cut {limit}."
-    return (
-        f"{name} is off by {rounded(constant, 'nearest')}.{cut} Discount {c.settings.gamma:g}, "
-        f"seed {c.settings.seed}."
-    )
-
-
-def origin(record: "Record") -> str:
-    """How many episodes it was made from, and whether PAC-Bayes is in it."""
-    c, n = record, record.episodes
-    if c.pac_bayes:
-        return (
-            f"PAC-Bayes bound, scheme {c.scheme}, preset {c.preset}, on {n.validation:,} "
-            "validation episodes."
-        )
-    if c.bound is None:
-        return f"All {n.calibration:,} episodes calibrate: hold-out bounds, no PAC-Bayes."
-    return (
-        f"Fitted to {n.fit:,} episodes, calibrated on {n.calibration:,} others: hold-out bounds, "
-        "no PAC-Bayes."
-    )
+def footnotes(record: "Record") -> list[str]:
+    """What an asterisk means, what the errors compare with, and from how much this was made."""
+    checks, dependent = record.checks, ""
+    if checks.dependent:
+        dependent = f"; these are not (p = {checks.dependence:.3g}): do not rely on it"
+    marked = any(s.assumes == INDEPENDENT_STEPS for s in record.statements)
+    lines = [f"* needs independent steps{dependent}."] if marked else []
+    return [*lines, _context(record), _origin(record)]
 
 
 def made_from(record: "Record") -> list[tuple[str, str]]:
@@ -337,10 +252,17 @@ def made_from(record: "Record") -> list[tuple[str, str]]:
         how = "not normalised" if normalised == "none" else f"normalised by {normalised}"
         found.append(("observations", how))
     uses = {"pilot": n.pilot, "to fit": n.fit, "to calibrate": n.calibration, "test": n.test}
-    used = (f"{count:,} {use}" for use, count in uses.items() if count)
+    used = ", ".join(f"{count:,} {use}" for use, count in uses.items() if count)
+    errors = {"train error": c.train_error, "test error": c.test_error}
+    errors |= {"constant": c.constant_error, "mean of each step": c.per_step_error}
+    rms = (
+        f"{name} {rounded(error**0.5 * c.width, 'nearest')}"
+        for name, error in errors.items()
+        if error is not None
+    )
     return [
         *found,
-        ("episodes", f"{', '.join(used)}; seed {c.settings.seed}"),
+        ("episodes", f"{used}; seed {c.settings.seed}"),
         (
             "steps",
             f"{c.steps:,} after thinning by {c.thin}; on the loss they carry as much information "
@@ -351,70 +273,64 @@ def made_from(record: "Record") -> list[tuple[str, str]]:
             f"clipped to [{limits.low:.4g}, {limits.high:.4g}] in mean risks, from "
             f"{SOURCES[limits.source]}; {100 * (c.clipped_share or 0):.3g} % lie outside",
         ),
+        ("RMS errors", f"{', '.join(rms)}; clipped, and in no bound"),
     ]
 
 
-def comparison(record: "Record") -> list[tuple[str, str]]:
-    """The bound and errors that enter no bound, as RMS errors in return units."""
-    c = record
-    rows = [("bound", c.bound), ("train error", c.train_error), ("test error", c.test_error)]
-    rows += [("constant prediction", c.constant_error), ("mean of each step", c.per_step_error)]
-    return [
-        (name, rounded(value**0.5 * c.width, "up" if name == "bound" else "nearest"))
-        for name, value in rows
-        if value is not None
+def _opening(c: "Record", rows: list[Row]) -> list[str]:
+    """The lines of a summary, with these rows."""
+    clipped = f" ({100 * (c.clipped_share or 0.0):.3g} %)"
+    values = {"drift": f" (p = {c.checks.drift or 0.0:.3g})", "clipped": clipped}
+    warnings = [
+        f"{status.word}{values.get(status.key, '')}: {status.meaning}"
+        for status in overall(c)
+        if status.tone != "neutral"
     ]
+    said = " ".join(("!", *warnings)) if warnings else ""
+    return [title(c), "", *claims(c), joint_sentence(c), said, *_table(rows), *footnotes(c)]
 
 
-_IN_ROWS = ("holds", "dependent", "steps")  # said beside the rows that they concern
-
-
-def _is_probability(s: Statement) -> bool:
-    return s.kind == "failure" or (s.kind == "property" and s.share is None)
-
-
-def _estimate(s: Statement) -> str:
-    if _is_probability(s):
-        return f"{_tenths(s.estimate, 'nearest'):.1f} %"
-    return rounded(s.estimate, "nearest")
+def _in_full(s: Statement) -> Iterator[str]:
+    """A statement, how sure it is, and what it needs."""
+    joint = "outside what holds jointly" if s.joint_confidence is None else "holds jointly"
+    note = f"; {s.note}" if s.note else ""
+    yield sentence(s)
+    alone = f"confidence {percent(s.confidence)} alone, {joint}"
+    yield f"  {alone}; assumes {s.assumes}; n = {s.n:,}{note}"
 
 
 def _label(c: "Record", s: Statement) -> str:
     """What a row is about, under its heading."""
-    share = "" if s.share is None else f"{percent(s.share)} of episodes"
     low, high = c.limits
-    if s.kind == "tolerance":
-        return share
-    if s.kind == "mean-risk":
-        return f"mean over {s.unit}s, clipped to [{low:.4g}, {high:.4g}]"
-    if s.kind == "band":
-        return f"at {every(c.thin)} at once, {share}"
-    if s.kind == "monitor":
-        return f"alarm of the monitor, {share}"
-    if s.kind == "failure":
-        return re.sub(r"^probability that (an episode('s)? |the )?", "", s.quantity)
-    label = s.quantity.removeprefix("probability that ")
-    return f"{label}, {share}" if share else label
+    name = {
+        "tolerance": "",
+        "mean-risk": f"mean over {s.unit}s, clipped to [{low:.4g}, {high:.4g}]",
+        "band": f"at {every(c.thin)} at once",
+        "monitor": "alarm of the monitor",
+    }.get(s.kind, re.sub(r"^probability that (an episode('s)? |the )?", "", s.quantity))
+    share = "" if s.share is None else f"{percent(s.share)} of episodes"
+    return ", ".join(filter(None, (name, share)))
 
 
 def _table(rows: list[Row]) -> list[str]:
     """Rows as aligned lines under headings; the first one names the columns."""
     lines: list[tuple[str, str, str, str]] = []
-    group, said = "", set[str]()
-    for row in rows:
-        if row.group and row.group != group:
+    unit, said = " episodes", set[str]()
+    for group, members in groupby(rows, key=lambda row: row.group):
+        if group:
             names = ("", "", "") if lines else ("certified", "in sample", "n")
-            lines.append((f"  {row.group}", *names))
+            lines.append((f"  {group}", *names))
             said.clear()
-        group, label = row.group, row.label
-        for words in re.findall(r" of episodes$| to \[.*\]$", label):
-            label = label.removesuffix(words) if words in said else label
-            said.add(words)
-        if row.marked:
-            label = re.sub(r"(,|$)", r" *\1", label, count=1)
-        unit = "" if any(n for *_, n in lines[1:]) or " " in row.n else " episodes"
-        name = f"{'    ' if row.group else '  '}{label}"
-        lines.append((name, row.certified, row.estimate, f"{row.n}{unit}"))
+        for row in members:
+            label = row.label
+            for words in re.findall(r" of episodes$| to \[.*\]$", label):
+                label = label.removesuffix(words) if words in said else label
+                said.add(words)
+            if row.marked:
+                label = re.sub(r"(,|$)", r" *\1", label, count=1)
+            name = f"{'    ' if group else '  '}{label}"
+            lines.append((name, row.certified, row.estimate, row.n + unit * row.n.isnumeric()))
+            unit = ""
     width = max([_NAME, *(len(name) for name, *_, n in lines if n)])
     return [
         f"{name:<{width}} {certified:>12} {estimate:>11}   {n}".rstrip()
@@ -422,20 +338,50 @@ def _table(rows: list[Row]) -> list[str]:
     ]
 
 
-def _warning(c: "Record", status: "Status") -> str:
-    values = {
-        "drift": f" (p = {c.checks.drift or 0.0:.3g})",
-        "clipped": f" ({100 * (c.clipped_share or 0.0):.3g} %)",
-        "dependent": f" (p = {c.checks.dependence or 0.0:.3g})",
-    }
-    return f"{status.word}{values.get(status.key, '')}: {status.meaning}"
+def _context(c: "Record") -> str:
+    """What the errors compare with, how many episodes were cut, discount and seed."""
+    if c.constant_error is None or c.per_step_error is None:
+        seed = "" if c.checks.drift is None else f" Seed {c.settings.seed}."
+        table = _part(c, "table")
+        best = " ".join(map(str, table.get("notes", ()))) if table.get("candidates", 1) != 1 else ""
+        return f"A table of results: predicted returns are not certified.{seed} {best}".rstrip()
+    error, name = min(
+        (c.constant_error, "A constant prediction"), (c.per_step_error, "The mean of a step")
+    )
+    cut = ""
+    if c.truncated_episodes:
+        limit = "by a time limit" if c.time_limit is None else f"at {c.time_limit:,} steps"
+        cut = f" {c.truncated_episodes:,} of {c.episodes.validation:,} episodes were cut {limit}."
+    return (
+        f"{name} is off by {rounded(error**0.5 * c.width, 'nearest')}.{cut} Discount "
+        f"{c.settings.gamma:g}, seed {c.settings.seed}."
+    )
+
+
+def _origin(c: "Record") -> str:
+    """How many episodes it was made from, and whether PAC-Bayes is in it."""
+    n = c.episodes
+    if c.pac_bayes:
+        made = f"PAC-Bayes bound, scheme {c.scheme}, preset {c.preset}"
+        return f"{made}, on {n.validation:,} validation episodes."
+    made = f"Fitted to {n.fit:,} episodes, calibrated on {n.calibration:,} others"
+    if c.bound is None:
+        made = f"All {n.calibration:,} episodes calibrate"
+    return f"{made}: hold-out bounds, no PAC-Bayes."
+
+
+def _digits(s: Statement, value: float, direction: str) -> str:
+    """A number of the statement: a probability to a tenth of a per cent, others to three digits."""
+    if s.kind == "failure" or (s.kind == "property" and s.share is None):
+        return f"{_tenths(value, direction):.1f} %"
+    return rounded(value, direction)
+
+
+def _tenths(probability: float, direction: str) -> float:
+    return math.floor(1000 * probability + _SLACK[direction]) / 10
 
 
 def _part(record: "Record", name: str) -> Mapping[str, Any]:
     """A part of the metadata; nothing where a document has no such part."""
     found = record.subject.get(name)
     return found if isinstance(found, Mapping) else {}
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

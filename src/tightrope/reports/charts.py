@@ -12,11 +12,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["SIDE", "Axis", "Chart", "Series", "Table", "number", "short", "spread"]
+__all__ = ["Axis", "Chart", "Series", "number", "plain", "short", "spread"]
 
-SIDE = 1000  # of the box, in its own units
-
-Shape = Literal["line", "steps", "dots", "area", "bars", "rule", "targets"]
+_SIDE = 1000  # of the box, in its own units
+_ROWS = {"x": 40, "point": 1000}  # of a table, for each series
 
 
 @dataclass(frozen=True)
@@ -40,20 +39,17 @@ class Axis:
     def place(self, values: ArrayLike) -> NDArray[np.float64]:
         """Where values are, in units of the box; what lies outside stays on its edge."""
         share = (np.asarray(values, float) - self.low) / (self.high - self.low)
-        return np.asarray(np.clip(share, 0.0, 1.0) * SIDE)
+        return np.asarray(np.clip(share, 0.0, 1.0) * _SIDE)
 
     @property
     def ticks(self) -> list[tuple[float, str]]:
         """About five round values: their place in per cent, and as text."""
-        return [(float(self.place(value)) / SIDE * 100, short(value)) for value in self._round()]
-
-    def _round(self) -> list[float]:
         raw = (self.high - self.low) / 5
         power = 10.0 ** math.floor(math.log10(raw))
         step = next(m * power for m in (1, 2, 2.5, 5, 10) if m * power >= raw * (1 - 1e-9))
-        first = math.ceil(self.low / step - 1e-9)
-        last = math.floor(self.high / step + 1e-9)
-        return [k * step for k in range(first, last + 1)]
+        first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
+        values = [k * step for k in range(first, last + 1)]
+        return [(float(self.place(value)) / _SIDE * 100, short(value)) for value in values]
 
 
 @dataclass(frozen=True)
@@ -68,12 +64,12 @@ class Series:
         y: of the points.
         lower: of an area.
         more: further columns of numbers for the read-out, by name.
-        read: whether the read-out follows it.
+        read: whether read-out and table have it.
     """
 
     name: str
     role: str
-    shape: Shape
+    shape: Literal["line", "steps", "dots", "area", "bars", "rule", "targets"]
     x: NDArray[Any]
     y: NDArray[Any]
     lower: NDArray[Any] | None = None
@@ -82,16 +78,8 @@ class Series:
 
 
 @dataclass(frozen=True)
-class Table:
-    """The numbers behind a chart, as text."""
-
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True)
 class Chart:
-    """A chart, what to read from it, and the numbers behind it.
+    """A chart, and what to read from it.
 
     Attributes:
         key: its name in the page.
@@ -101,7 +89,6 @@ class Chart:
         x: across.
         y: up.
         series: from back to front.
-        table: behind it.
         nearest: the read-out goes to the nearest point, or to the nearest along x.
     """
 
@@ -112,13 +99,31 @@ class Chart:
     x: Axis
     y: Axis
     series: tuple[Series, ...]
-    table: Table
     nearest: Literal["x", "point"] = "x"
 
     @property
     def paths(self) -> list[tuple[Series, str]]:
         """Every series with its path, from back to front."""
         return [(each, self._path(each)) for each in self.series]
+
+    @property
+    def table(self) -> list[list[str]]:
+        """The numbers behind it, the head first: along a common x, or else point by point."""
+        read = [s for s in self.series if s.read]
+        at = [np.linspace(0, len(s.x) - 1, min(len(s.x), _ROWS[self.nearest])) for s in read]
+        kept = [np.unique(each.astype(np.int64)).tolist() for each in at]
+        columns = [[plain(s.x), plain(s.y), *s.more.values()] for s in read]
+        if all(s.x is read[0].x for s in read):
+            head = [self.x.name, *(s.name for s in read)]
+            rows = [[columns[0][0][k], *(own[1][k] for own in columns)] for k in kept[0]]
+        else:
+            head = ["", self.x.name, self.y.name, *read[0].more]
+            rows = [
+                [s.name, *(column[k] for column in own)]
+                for s, own, points in zip(read, columns, kept, strict=True)
+                for k in points
+            ]
+        return [head, *([number(v) if isinstance(v, float) else str(v) for v in r] for r in rows)]
 
     def data(self) -> dict[str, Any]:
         """What the script needs for the read-out."""
@@ -134,23 +139,22 @@ class Chart:
         }
 
     def _path(self, series: Series) -> str:
-        x, y = self.x.place(series.x), SIDE - self.y.place(series.y)
-        if series.shape == "area":
-            assert series.lower is not None
-            lower = SIDE - self.y.place(series.lower)
+        x, y = self.x.place(series.x), _SIDE - self.y.place(series.y)
+        if series.lower is not None:
+            lower = _SIDE - self.y.place(series.lower)
             return f"{_line(x, y)}L{_line(x[::-1], lower[::-1])[1:]}Z"
         if series.shape == "steps":  # the value from each point on
             return _line(np.repeat(x, 2)[1:], np.repeat(y, 2)[:-1])
         if series.shape in ("dots", "targets"):  # caps on lines of next to no length
             return "".join(f"M{_u(a)} {_u(b)}h.1" for a, b in zip(x, y, strict=True))
         if series.shape == "rule":
-            return "".join(f"M0 {_u(b)}H{SIDE}" for b in y)
+            return "".join(f"M0 {_u(b)}H{_SIDE}" for b in y)
         if series.shape == "bars":  # as wide as the way to the next one
             wide = float(np.diff(x).min()) if len(x) > 1 else 10.0
-            floor = SIDE - float(self.y.place(0.0))
+            floor = _u(_SIDE - float(self.y.place(0.0)))
+            bar = f"V{{}}h{_u(wide)}V{floor}Z"
             return "".join(
-                f"M{_u(a - wide / 2)} {_u(floor)}V{_u(b)}h{_u(wide)}V{_u(floor)}Z"
-                for a, b in zip(x, y, strict=True)
+                f"M{_u(a - wide / 2)} {floor}{bar.format(_u(b))}" for a, b in zip(x, y, strict=True)
             )
         return _line(x, y)
 
@@ -187,9 +191,7 @@ def _signed(text: str) -> str:
 
 
 def _line(x: NDArray[np.float64], y: NDArray[np.float64]) -> str:
-    return (
-        "" if not len(x) else "M" + "L".join(f"{_u(a)} {_u(b)}" for a, b in zip(x, y, strict=True))
-    )
+    return "M" + "L".join(f"{_u(a)} {_u(b)}" for a, b in zip(x, y, strict=True))
 
 
 def _u(value: float) -> str:

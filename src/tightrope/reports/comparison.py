@@ -1,24 +1,15 @@
 """The HTML page of a comparison."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from tightrope.certificates.plots import PALETTE
-from tightrope.comparison.result import (
-    Comparison,
-    bounds_text,
-    confidence_sentence,
-    title,
-    verdict_text,
-)
+from tightrope.comparison import Comparison
 from tightrope.files import write_text
-from tightrope.reports.render import figure_svg, render
+from tightrope.reports.charts import Axis, Chart, Series, number
+from tightrope.reports.render import as_json, render
 
-__all__ = ["comparison_figure", "comparison_page", "write_comparison"]
-
-_COLOURS = {"A": PALETTE["bound"], "B": PALETTE["test"]}
+__all__ = ["comparison_page", "write_comparison"]
 
 
 def write_comparison(comparison: Comparison, path: Path) -> None:
@@ -27,45 +18,36 @@ def write_comparison(comparison: Comparison, path: Path) -> None:
     Raises:
         InputError: the file exists or cannot be written.
     """
-    text = comparison_page(comparison)
-    write_text(path, text, new=True)
+    write_text(path, comparison_page(comparison), new=True)
 
 
 def comparison_page(comparison: Comparison) -> str:
-    """The page as one string: style and figure are inside."""
+    """The page as one string: style, script and data are inside."""
+    charts = [_returns(comparison)] if any(comparison.returns) else []
     return render(
         "comparison.html.j2",
-        [],
+        ["chart.js"],
         c=comparison,
-        bounds_text=bounds_text,
-        confidence=confidence_sentence(comparison),
-        figure=figure_svg(comparison_figure(comparison)),
+        charts=charts,
+        data=as_json({"charts": {chart.key: chart.data() for chart in charts}}),
         summary=str(comparison),
-        title=title(comparison),
-        verdict_text=verdict_text,
+        title=comparison.title,
     )
 
 
-def comparison_figure(comparison: Comparison) -> Any:
-    """The returns of both, and the interval of every question as a share of its largest value."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10, 3.2), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    for name, values in zip("AB", comparison.returns, strict=True):
-        share = 100.0 * np.arange(1, len(values) + 1) / len(values)
-        left.step(np.sort(values), share, where="post", color=_COLOURS[name], label=name)
-    left.set(xlabel="return of an episode", ylabel="% of episodes with at most this return",
-             title="Returns", ylim=(0, 101))  # fmt: skip
-    left.legend(frameon=False, loc="lower right")
-    for row, interval in enumerate(reversed(comparison.intervals)):
-        low, high, effect = interval.low, interval.high, interval.question.effect
-        scale = max(abs(low), abs(high), abs(effect)) or 1.0
-        right.plot([low / scale, high / scale], [row, row], color="black", lw=1.5)
-        right.plot([effect / scale], [row], "o", color="black")
-    right.axvline(0.0, color=PALETTE["constant"], ls=":")
-    names = [interval.question.name for interval in reversed(comparison.intervals)]
-    right.set_yticks(range(len(names)), names)
-    right.set_xticks([-1, 0, 1], ["for B", "0", "for A"])
-    right.set(xlim=(-1.1, 1.1), title="Intervals, each scaled")
-    return figure
+def _returns(comparison: Comparison) -> Chart:
+    """How many episodes of each return at most so much."""
+    ordered = [np.sort(values) for values in comparison.returns]
+    half = [number(float(np.median(values))) for values in ordered]
+    return Chart(
+        key="returns",
+        title="Returns of both",
+        reading="Share of episodes whose return is at most the value below.",
+        says=f"Half of the episodes of A return at most {half[0]}, of B at most {half[1]}.",
+        x=Axis.around("return of an episode", *ordered),
+        y=Axis("% of episodes", 0.0, 103.0),
+        series=tuple(
+            Series(name, role, "steps", each, 100.0 * np.arange(1, len(each) + 1) / len(each))
+            for name, role, each in zip("AB", ("predicted", "limit"), ordered, strict=True)
+        ),
+    )

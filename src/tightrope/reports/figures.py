@@ -1,6 +1,6 @@
 """The charts of a certificate: from its episodes and statements to numbers that a page can draw."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -9,16 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.certificates import Certificate, Evidence, Statement
+from tightrope.certificates.evidence import every
 from tightrope.certificates.statements.band import half_widths
-from tightrope.certificates.text import percent, rounded, rows_of
-from tightrope.reports.charts import Axis, Chart, Series, Table, number, plain, spread
+from tightrope.certificates.text import percent, rows_of
+from tightrope.reports.charts import Axis, Chart, Series, number, plain, spread
 
-__all__ = ["Figures", "Group"]
+__all__ = ["Figures"]
 
 _POINTS = 40_000  # of all episodes together that the page holds, so that it stays small
 _LEAST = 40  # points of one episode
 _DOTS = 1000  # episodes drawn as dots
 _BINS = 40  # of time, and of errors
+
+Values = NDArray[np.float64]
+Indices = NDArray[np.int64]
 
 
 class Group(NamedTuple):
@@ -56,35 +60,24 @@ class Figures:
         return cls(certificate, groups)
 
     @property
-    def tested(self) -> bool:
-        """Whether there are test episodes."""
-        return "test" in self.groups
-
-    @property
-    def first(self) -> int:
-        """Number of the first episode that is looked at."""
-        return self._shown.first
+    def test(self) -> Evidence | None:
+        """The test episodes, if there are any."""
+        return self.groups["test"].seen if "test" in self.groups else None
 
     @property
     def seen(self) -> Evidence:
         """The episodes that are looked at."""
-        return self._shown.seen
+        return self.test or self.groups["calibration"].seen
 
     @property
     def name(self) -> str:
         """What they are called."""
-        if self.tested:
-            return "test episodes"
         fixed = self.certificate.settings.scheme.fixed
-        return "calibration episodes" if fixed else "calibration episodes, fitted to as well"
+        calibration = f"calibration episodes{'' if fixed else ', fitted to as well'}"
+        return calibration if self.test is None else "test episodes"
 
     @cached_property
-    def rms(self) -> NDArray[np.float64]:
-        """(episodes,) RMS error of every recorded episode."""
-        return np.concatenate([group.seen.rms for group in self.groups.values()])
-
-    @cached_property
-    def choice(self) -> NDArray[np.int64]:
+    def choice(self) -> Indices:
         """Episodes that a reader can choose: all, or evenly by their error if there are many."""
         return spread(self.seen.rms, _POINTS // _LEAST)
 
@@ -98,18 +91,11 @@ class Figures:
         """The statement on whole curves, if there is one."""
         return next((s for s in self.certificate.statements if s.kind == "band"), None)
 
-    def half_width(self, step: NDArray[np.int64]) -> NDArray[np.float64]:
+    def half_width(self, step: Indices) -> Values:
         """Of the area around a prediction: the certified band, or the certified RMS error."""
         if self.band is None:
             return np.full(len(step), self.certificate.rms_raw)
         return self.band.limit * half_widths(step, self.band.chosen, self.seen.time_limit)
-
-    @property
-    def around(self) -> str:
-        """What that area is."""
-        if self.band is None:
-            return "± certified RMS error (a mean, not a band)"
-        return f"certified band (≥ {percent(self.band.share or 0)} of episodes lie wholly inside)"
 
     def charts(self) -> list[Chart]:
         """All of them, in the order of the page."""
@@ -117,24 +103,25 @@ class Figures:
 
     def along(self) -> Chart:
         """Predicted against observed return along one episode; the script draws the others."""
-        seen, episode = self.seen, int(self.choice[self.worst])
-        rows = self._rows(episode)
-        step, returns, predicted = self._curve(rows)
-        around = self.half_width(step)
+        seen, around = self.seen, "± certified RMS error (a mean, not a band)"
+        if self.band is not None:
+            share = percent(self.band.share or 0)
+            around = f"certified band (≥ {share} of episodes lie wholly inside)"
+        episode = int(self.choice[self.worst])
+        step, observed, predicted = self._curve(episode)
+        width = self.half_width(step)
         reach = np.minimum(self.half_width(seen.pairs.step), self.certificate.width)
-        few = rows[:: max(1, len(rows) // 20)]
-        left_out = "" if len(rows) == int((seen.pairs.episode == episode).sum()) else (
-            " Of neighbouring steps, the one with the largest error is drawn."
-        )  # fmt: skip
+        fewer = len(step) < int((seen.pairs.episode == episode).sum())
         discounted = " (discounted)" if seen.gamma < 1 else ""
         return Chart(
             key="along",
             title="Predicted against observed return",
-            reading=f"Return still to come, from {seen.steps} of an episode: what was observed, "
-            f"what was predicted, and the {self.around}. First shown is the worst predicted of the "
-            f"{len(seen):,} {self.name}.{left_out}",
+            reading=f"Return still to come, from {every(seen.thin)} of an episode: what was "
+            f"observed, what was predicted, and the {around}. First shown is the worst "
+            f"predicted of the {len(seen):,} {self.name}."
+            + " Of neighbouring steps, the one with the largest error is drawn." * fewer,
             says=f"In the worst predicted episode the RMS error is {number(seen.rms[episode])}; "
-            f"the observed return goes from {number(returns[0])} to {number(returns[-1])}, the "
+            f"the observed return goes from {number(observed[0])} to {number(observed[-1])}, the "
             f"predicted from {number(predicted[0])} to {number(predicted[-1])}.",
             x=Axis("elapsed step", 0.0, float(max(seen.pairs.step.max(), 1))),
             y=Axis.around(
@@ -142,50 +129,31 @@ class Figures:
                 *(seen.pairs.returns, seen.at_pairs - reach, seen.at_pairs + reach),
             ),
             series=(
-                Series(
-                    self.around,
-                    "around",
-                    "area",
-                    step,
-                    predicted + around,
-                    predicted - around,
-                    read=False,
-                ),
-                Series("observed", "observed", "line", step, returns),
+                Series(around, "around", "area", step, predicted + width, predicted - width,
+                       read=False),
+                Series("observed", "observed", "line", step, observed),
                 Series("predicted", "predicted", "line", step, predicted),
             ),
-            table=Table(
-                ("step", "observed", "predicted", "error", "half-width"),
-                tuple(
-                    (str(at), *map(number, (value, mean, mean - value, width)))
-                    for at, value, mean, width in zip(
-                        *self._curve(few), self.half_width(seen.pairs.step[few]), strict=True
-                    )
-                ),
-            ),
-        )
+        )  # fmt: skip
 
     def over_time(self) -> Chart:
         """Errors by elapsed step."""
         size, at = np.abs(self.seen.errors), self.seen.pairs.step
-        longest = int(at.max()) + 1
-        bins = np.minimum(at * _BINS // longest, _BINS - 1)
-        order = np.argsort(bins, kind="stable")
-        parts = [
-            (int(at[rows].min()), size[rows])
-            for rows in np.split(order, np.flatnonzero(np.diff(bins[order])) + 1)
-        ]
-        parts.append((longest - 1, parts[-1][1]))  # the last part lasts to the end
-        step = np.array([start for start, _ in parts])
-        rms = np.array([np.sqrt(np.mean(np.square(part))) for _, part in parts])
-        nine = np.array([np.quantile(part, 0.9) for _, part in parts])
-        largest = np.array([part.max() for _, part in parts])
+        order, longest = np.argsort(at, kind="stable"), int(at.max()) + 1
+        ends = np.searchsorted(at[order] * _BINS // longest, np.arange(1, _BINS))
+        parts = [rows for rows in np.split(order, ends) if len(rows)]
+        parts.append(parts[-1])  # the last part lasts to the end
+        step = np.array([*(at[rows[0]] for rows in parts[:-1]), longest - 1])
+
+        def of_parts(name: str, role: str, of: Callable[[Values], Any]) -> Series:
+            return Series(name, role, "steps", step, np.array([of(size[rows]) for rows in parts]))
+
         series = [
-            Series("largest error", "largest", "steps", step, largest),
-            Series("90 % of errors are below", "nine", "steps", step, nine),
-            Series("RMS error", "predicted", "steps", step, rms),
+            of_parts("largest error", "largest", np.max),
+            of_parts("90 % of errors are below", "nine", lambda part: np.quantile(part, 0.9)),
+            of_parts("RMS error", "predicted", lambda part: np.sqrt(np.mean(np.square(part)))),
         ]
-        inside = ""
+        inside, rms = "", series[-1].y
         if self.band is not None:
             name = "half-width of the certified band"
             series.insert(0, Series(name, "limit", "steps", step, self.half_width(step)))
@@ -196,14 +164,10 @@ class Figures:
             title="Error over time",
             reading=f"Size of the error by elapsed step, over all {self.name}.{inside}",
             says=f"The RMS error is largest around step {step[peak]}, with {number(rms[peak])}, "
-            f"and the largest single error is {number(largest.max())}.",
+            f"and the largest single error is {number(size.max())}.",
             x=Axis("elapsed step", 0.0, float(max(longest - 1, 1))),
             y=Axis.around("size of the error", *(s.y for s in series), zero=True),
             series=tuple(series),
-            table=Table(
-                ("from step", *(s.name for s in series)),
-                tuple((str(step[k]), *(number(s.y[k]) for s in series)) for k in range(len(step))),
-            ),
         )
 
     def histogram(self) -> Chart:
@@ -222,153 +186,107 @@ class Figures:
             x=Axis.around("predicted minus observed return", edges),
             y=Axis.around("% of steps", share, zero=True),
             series=(Series("% of steps", "predicted", "bars", middle, share),),
-            table=Table(
-                ("error from", "to", "% of steps"),
-                tuple(
-                    tuple(map(number, each))
-                    for each in zip(edges[:-1], edges[1:], share, strict=True)
-                ),
-            ),
         )
 
     def calibration(self) -> Chart:
         """How many episodes have at most some error, and what is certified of that."""
-        series, rows = [], []
-        for name, (_, seen) in self.groups.items():
-            if name not in ("calibration", "test"):
-                continue
-            ordered = np.sort(seen.rms)
-            kept = spread(ordered, 400)
-            share = 100.0 * (kept + 1) / len(ordered)
-            series.append(Series(f"{name} episodes", name, "steps", ordered[kept], share))
-            for level in (0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 1.0):
-                value = float(np.quantile(ordered, level, method="inverted_cdf"))
-                rows.append((f"{name} episodes", f"{level:.0%}", number(value)))
-        c = self.certificate
-        levels = [c.statements[row.index] for row in rows_of(c) if row.shown]
-        levels = [s for s in levels if s.kind == "tolerance"]
-        reading = "Share of episodes whose RMS error is at most the value below. "
+        series = []
+        for name in ("calibration", "test"):
+            if name in self.groups:
+                rms = np.sort(self.groups[name].seen.rms)
+                kept = spread(rms, 400)
+                share = 100.0 * (kept + 1) / len(rms)
+                series.append(Series(f"{name} episodes", name, "steps", rms[kept], share))
+        stated = [row.statement for row in rows_of(self.certificate) if row.shown]
+        levels = [(s.limit, 100 * (s.share or 0)) for s in stated if s.kind == "tolerance"]
+        certified = "This scheme certifies a mean over episodes and nothing of single ones."
         if levels:
-            shares = np.array([100 * (s.share or 0) for s in levels])
-            limits = np.array([s.limit for s in levels])
-            series.append(Series("certified: at least", "limit", "targets", limits, shares))
-            rows += [
-                ("certified, at least", percent(s.share or 0), rounded(s.limit)) for s in levels
-            ]
-            reading += "Each mark is certified, from the calibration episodes alone" + (
-                "; it held where the line of the test episodes passes above it."
-                if self.tested
-                else "."
+            series.append(Series("certified: at least", "limit", "targets", *np.transpose(levels)))
+            certified = "Each mark is certified, from the calibration episodes alone" + (
+                "."
+                if self.test is None
+                else "; it held where the line of the test episodes passes above it."
             )
-        else:
-            reading += "This scheme certifies a mean over episodes and nothing of single ones."
-        rms = self.seen.rms
+        half, most = np.quantile(self.seen.rms, [0.5, 0.9])
         return Chart(
             key="calibration",
             title="Error of every episode",
-            reading=reading,
-            says=f"Of the {self.name}, half have an RMS error of at most "
-            f"{number(np.quantile(rms, 0.5))}, 90 % of at most {number(np.quantile(rms, 0.9))}, "
-            f"and all of at most {number(rms.max())}.",
+            reading=f"Share of episodes whose RMS error is at most the value below. {certified}",
+            says=f"Of the {self.name}, half have an RMS error of at most {number(half)}, 90 % of "
+            f"at most {number(most)}, and all of at most {number(self.seen.rms.max())}.",
             x=Axis.around("RMS error of an episode", *(s.x for s in series), zero=True),
             y=Axis("% of episodes", 0.0, 103.0),
             series=tuple(series),
-            table=Table(("group", "share of episodes", "RMS error at most"), tuple(rows)),
-        )
+        )  # fmt: skip
 
     def every(self) -> Chart:
         """The return of every episode."""
         c, recorded = self.certificate, self.certificate.rollouts
         total, discounted = recorded.returns(1.0), recorded.returns(c.settings.gamma)
         ended = np.where(recorded.terminated, "terminated", "time limit")
-        most = max(1, _DOTS // len(self.groups))
-        series, rows = [], []
+        series = [
+            Series(f"certified: at least {percent(s.share)} of episodes above", "limit", "rule",
+                   np.array([s.limit]), np.array([s.limit]), read=False)
+            for s in c.statements
+            if s.target == "undiscounted-return" and s.share is not None
+        ]  # fmt: skip
         for name, (first, seen) in self.groups.items():
-            index = first + spread(total[first : first + len(seen)], most)
-            more: dict[str, Sequence[Any]] = {
+            kept = spread(total[first : first + len(seen)], max(1, _DOTS // len(self.groups)))
+            index = first + kept
+            more = {
                 "seed": plain(recorded.seeds[index]),
                 "discounted return": plain(discounted[index]),
-                "RMS error": plain(self.rms[index]),
+                "RMS error": plain(seen.rms[kept]),
                 "steps": plain(recorded.lengths[index]),
-                "ended by": [str(each) for each in ended[index]],
+                "ended by": ended[index].tolist(),
             }
             if recorded.success is not None:
-                more["success"] = ["yes" if each else "no" for each in recorded.success[index]]
+                more["success"] = np.where(recorded.success, "yes", "no")[index].tolist()
             series.append(Series(name, name, "dots", index, total[index], more=more))
-            rows += [
-                (
-                    *(str(i), name),
-                    *map(number, (total[i], discounted[i], self.rms[i])),
-                    *(str(recorded.lengths[i]), str(ended[i])),
-                )
-                for i in index
-            ]
-        for s in c.statements:
-            if s.target == "undiscounted-return" and s.share is not None:
-                name = f"certified: at least {percent(s.share)} of episodes above"
-                limit = np.array([s.limit])
-                series.insert(0, Series(name, "limit", "rule", limit, limit, read=False))
-        fewer = "" if len(total) <= _DOTS else f" Of {len(total):,}, {len(rows):,} are drawn."
-        curves = "test" if self.tested else "calibration"
+        drawn = sum(len(s.x) for s in series if s.read)
+        fewer = "" if drawn == len(total) else f" Of {len(total):,}, {drawn:,} are drawn."
         return Chart(
             key="every",
             title="Return of every episode",
-            reading="Sum of rewards of each recorded episode, by what it was used for. Choosing a "
-            f"{curves} episode shows it above.{fewer}",
+            reading="Sum of rewards of each recorded episode, by what it was used for. Choosing "
+            f"one of the {self.name} shows it above.{fewer}",
             says=f"Over {len(total):,} episodes the undiscounted return is {number(total.mean())} "
             f"in the mean, and between {number(total.min())} and {number(total.max())}.",
             x=Axis.around("recorded episode", np.arange(len(total))),
             y=Axis.around("undiscounted return", total, *(s.y for s in series)),
             series=tuple(series),
-            table=Table(
-                ("episode", "used for", "return", "discounted", "RMS error", "steps", "ended by"),
-                tuple(rows),
-            ),
             nearest="point",
         )
 
     def data(self) -> dict[str, Any]:
         """The curves of every episode that can be chosen and the area around, for the script."""
-        band = self.band
+        band, seen = self.band, self.seen
+        first = self.groups["calibration" if self.test is None else "test"].first
+        names = ("step", "observed", "predicted")
         return {
             "episodes": [
                 {
-                    "episode": int(self.first + episode),
-                    "seed": int(self.seen.episodes.seeds[episode]),
-                    "rms": float(f"{self.seen.rms[episode]:.5g}"),
-                    **dict(
-                        zip(
-                            ("step", "observed", "predicted"),
-                            map(plain, self._curve(self._rows(int(episode)))),
-                            strict=True,
-                        )
-                    ),
+                    "episode": first + episode,
+                    "seed": int(seen.episodes.seeds[episode]),
+                    "rms": float(f"{seen.rms[episode]:.5g}"),
+                    **dict(zip(names, map(plain, self._curve(episode)), strict=True)),
                 }
-                for episode in self.choice
+                for episode in self.choice.tolist()
             ],
             "shown": self.worst,
             "band": {
                 "value": self.certificate.rms_raw if band is None else band.limit,
                 "profile": [1] if band is None else plain(np.asarray(band.chosen["profile"])),
-                "limit": None if band is None else self.seen.time_limit,
+                "limit": None if band is None else seen.time_limit,
             },
         }
 
-    @property
-    def _shown(self) -> Group:
-        return self.groups["test" if self.tested else "calibration"]
-
-    def _curve(
-        self, rows: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-        """Elapsed steps, observed and predicted returns."""
+    def _curve(self, episode: int) -> tuple[Indices, Values, Values]:
+        """Steps, observed and predicted returns; of neighbours, the one with the largest error."""
         seen = self.seen
-        return seen.pairs.step[rows], seen.pairs.returns[rows], seen.at_pairs[rows]
-
-    def _rows(self, episode: int) -> NDArray[np.int64]:
-        """Rows of an episode that are drawn: of neighbours, the one with the largest error."""
-        first, last = np.searchsorted(self.seen.pairs.episode, [episode, episode + 1])
+        first, last = np.searchsorted(seen.pairs.episode, [episode, episode + 1])
         most = max(_LEAST, _POINTS // len(self.choice))
         parts = np.array_split(np.arange(first, last), min(most, last - first))
-        size = np.abs(self.seen.errors)
-        return np.array([part[np.argmax(size[part])] for part in parts])
+        size = np.abs(seen.errors)
+        rows = np.array([part[np.argmax(size[part])] for part in parts])
+        return seen.pairs.step[rows], seen.pairs.returns[rows], seen.at_pairs[rows]

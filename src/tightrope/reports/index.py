@@ -2,30 +2,23 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
+from tightrope.certificates.assumptions import STATUSES, Status, overall
 from tightrope.certificates.certificate import Record
 from tightrope.certificates.folder import DOCUMENT, read_document
-from tightrope.certificates.status import STATUSES, UNREADABLE, Status
 from tightrope.certificates.text import percent, rows_of, sentence, subject_names
 from tightrope.errors import InputError, one_line
 from tightrope.files import write_text
-from tightrope.reports.cards import overall, typeset
-from tightrope.reports.render import render
+from tightrope.reports.render import render, typeset
 
 __all__ = ["Entry", "certificate_folders", "entries", "index_page", "write_index"]
 
 TEXTUAL = ("policy or log", "environment", "scheme")  # columns that are not numbers
 
-
-@dataclass(frozen=True)
-class Cell:
-    """A value as text, and what it is sorted by."""
-
-    text: str
-    order: float | str
+Cell = tuple[str, float | str]  # a value as text, and what it is sorted by
 
 
 @dataclass(frozen=True)
@@ -46,14 +39,14 @@ class Entry:
     link: str
     status: Status
     problem: str = ""
-    cells: tuple[tuple[str, Cell], ...] = ()
+    cells: dict[str, Cell] = field(default_factory=dict)
     claim: str = ""
     size: float = float("inf")
 
     @property
     def rank(self) -> tuple[int, float, str]:
         """Worst first."""
-        return STATUSES.index(self.status), -self.size, self.name
+        return list(STATUSES).index(self.status.key), -self.size, self.name
 
 
 def certificate_folders(folder: Path) -> list[Path]:
@@ -69,24 +62,22 @@ def certificate_folders(folder: Path) -> list[Path]:
 
 def entries(folder: Path) -> list[Entry]:
     """Every certificate in `folder`, the worst first; one that cannot be read is the worst."""
-    return sorted(
-        (_entry(folder, each) for each in certificate_folders(folder)), key=lambda e: e.rank
-    )
+    found = [_entry(folder, each) for each in certificate_folders(folder)]
+    return sorted(found, key=lambda entry: entry.rank)
 
 
 def index_page(folder: Path, found: list[Entry]) -> str:
     """The page as one string."""
-    counts = [(status, sum(entry.status == status for entry in found)) for status in STATUSES]
-    columns = _columns(found)
+    counts = {s: sum(entry.status == s for entry in found) for s in STATUSES.values()}
+    longest = sorted(found, key=lambda entry: -len(entry.cells))
     return render(
         "index.html.j2",
         ["table.js", "index.js"],
         title=f"{len(found):,} certificates in {folder.resolve().name}",
         entries=found,
-        columns=columns,
+        columns=list(dict.fromkeys(name for entry in longest for name in entry.cells)),
         textual=TEXTUAL,
-        empty=Cell("", ""),
-        counts=[(status, count) for status, count in counts if count],
+        counts=[(status, count) for status, count in counts.items() if count],
     )
 
 
@@ -113,45 +104,28 @@ def _entry(folder: Path, place: Path) -> Entry:
     try:
         record, problems = read_document(place)
     except InputError as error:
-        return Entry(name, link, UNREADABLE, one_line(error))
+        problems = [one_line(error)]
     if problems:
-        return Entry(name, link, UNREADABLE, problems[0])
+        return Entry(name, link, STATUSES["unreadable"], problems[0])
     first = record.statements[record.headline]
-    return Entry(
-        name,
-        link,
-        overall(record)[0],
-        cells=tuple(_cells(record)),
-        claim=sentence(first),
-        size=first.limit / record.width,
-    )
+    status, size = overall(record)[0], first.limit / record.width
+    return Entry(name, link, status, "", dict(_cells(record, size)), sentence(first), size)
 
 
-def _cells(record: Record) -> Iterator[tuple[str, Cell]]:
+def _cells(record: Record, size: float) -> Iterator[tuple[str, Cell]]:
     """First who was certified, then what the policy does, then how well it can be predicted."""
-    what, where = (name or "unnamed" for name in subject_names(record))
-    for name, text in zip(TEXTUAL, (what, where, record.scheme), strict=True):
-        yield name, Cell(text, text)
+    names = (*(name or "unnamed" for name in subject_names(record)), record.scheme)
+    yield from ((column, (name, name)) for column, name in zip(TEXTUAL, names, strict=True))
     first = record.statements[record.headline]
     for row in rows_of(record):
-        s = record.statements[row.index]
+        s, cell = row.statement, (typeset(row.certified), row.statement.limit)
         if s.kind == "failure" or (s.target == "undiscounted-return" and s.share is not None):
-            yield s.name, Cell(typeset(row.certified), s.limit)
+            yield s.name, cell
         if s is first:
-            yield "headline", Cell(typeset(row.certified), s.limit)
-    size = first.limit / record.width
-    yield "% of the range", Cell(f"{100 * size:.3g}", size)
+            yield "headline", cell
+    yield "% of the range", (f"{100 * size:.3g}", size)
     if first.share is not None:
-        yield "holds for", Cell(f"≥ {percent(first.share)}", first.share)
+        yield "holds for", (f"≥ {percent(first.share)}", first.share)
     confidence = first.joint_confidence or first.confidence
-    yield "confidence", Cell(percent(confidence), confidence)
-    count = record.episodes.validation
-    yield "episodes", Cell(f"{count:,}", count)
-
-
-def _columns(found: list[Entry]) -> list[str]:
-    """All columns that some certificate has, in their order."""
-    longest: dict[str, None] = {}
-    for entry in sorted(found, key=lambda each: -len(each.cells)):
-        longest |= dict.fromkeys(name for name, _ in entry.cells)
-    return list(longest)
+    yield "confidence", (percent(confidence), confidence)
+    yield "episodes", (f"{record.episodes.validation:,}", record.episodes.validation)

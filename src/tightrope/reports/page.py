@@ -1,44 +1,33 @@
-"""The HTML page of a certificate."""
+"""The HTML page of a certificate: the rows of its summary, its charts, and how to repeat it."""
 
-from dataclasses import astuple, dataclass
+import shlex
+from collections.abc import Iterator, Mapping
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from tightrope.certificates import Certificate
-from tightrope.certificates.breakdown import PARTS, Parts, breakdown
+from tightrope.certificates import Certificate, Options, Statement
+from tightrope.certificates.assumptions import overall
+from tightrope.certificates.breakdown import PARTS, breakdown
 from tightrope.certificates.observed import observed_in_test
 from tightrope.certificates.statements.pac_bayes import Portion
 from tightrope.certificates.text import (
     claims,
-    comparison,
-    context,
     details,
-    footnote,
+    footnotes,
     joint_sentence,
-    origin,
-    percent,
+    made_from,
     rounded,
     rows_of,
+    sentence,
+    subject_names,
     title,
 )
 from tightrope.files import write_text
-from tightrope.reports.cards import card, command, facts, flat, groups, overall, typeset
-from tightrope.reports.charts import number
 from tightrope.reports.figures import Figures
 from tightrope.reports.render import as_json, render
 
-__all__ = ["certificate_page", "write_page"]
-
-
-@dataclass(frozen=True)
-class Stack:
-    """One bar: parts side by side, in per cent of the widest bar's room."""
-
-    label: str
-    portion: Portion
-    parts: Parts
-    bars: tuple[tuple[str, float, float], ...]  # part, left, width
-    rms: str
+__all__ = ["certificate_page", "command", "write_page"]
 
 
 def write_page(certificate: Certificate, folder: Path) -> None:
@@ -50,79 +39,108 @@ def certificate_page(certificate: Certificate) -> str:
     """The page as one string: style, script and data are inside."""
     c = certificate
     figures = None if c.fitted is None else Figures.of(c)  # of a table there is nothing to draw
-    charts = [] if figures is None else figures.charts()
-    data = {} if figures is None else figures.data()
-    data = {"charts": {chart.key: chart.data() for chart in charts}, "episodes": [], **data}
-    test = figures.groups["test"].seen if figures is not None and figures.tested else None
-    observations = observed_in_test(c, test)
-    cards = [card(c, row, observations[row.index]) for row in rows_of(c)]
+    charts = {} if figures is None else {chart.key: chart for chart in figures.charts()}
+    data = {"episodes": [], "shown": None} if figures is None else figures.data()
+    rows = rows_of(c)
+    shown = [row for row in rows if row.shown]
     other = "episode" if c.unit == "step" else "step"
-    units = ((c.unit, c.portions), (other, c.other_portions))
-    stacks = [(unit, _stacks(c, portions)) for unit, portions in units if portions]
+    units = {c.unit: c.portions, other: c.other_portions}
+    stacks = {unit: _stacks(c, portions) for unit, portions in units.items() if portions}
+    bars = [bar["parts"] for stack in stacks.values() for bar in stack]
     return render(
         "certificate.html.j2",
         ["chart.js", "certificate.js"],
         c=c,
         title=title(c),
         statuses=overall(c),
-        failed_fit=next((s for s in c.statuses if s.key == "failed-fit"), None),
-        claims=[typeset(each) for each in claims(c)],
+        claims=claims(c),
         joint=joint_sentence(c),
-        footnote=footnote(c),
-        context=context(c),
-        origin=origin(c),
-        groups=groups([each for each in cards if each.row.shown]),
-        hidden=[each for each in cards if not each.row.shown],
-        facts=facts(c),
-        comparison=comparison(c),
-        charts={chart.key: chart for chart in charts},
+        footnotes=footnotes(c),
+        groups=[(name, [*own]) for name, own in groupby(shown, key=lambda row: row.group)],
+        hidden=[row for row in rows if not row.shown],
+        observations=observed_in_test(c, None if figures is None else figures.test),
+        facts=_facts(c),
+        charts=charts,
         episodes=data["episodes"],
-        shown=data.get("shown"),
+        shown=data["shown"],
         what="" if figures is None else figures.name,
         stacks=stacks,
-        parts={
-            key: name
-            for key, name in PARTS.items()
-            if any(getattr(bar.parts, key) for _, bars in stacks for bar in bars)
-        },
-        versions=list(flat(c.subject.get("versions", {}))),
-        subject=list(flat({k: v for k, v in c.subject.items() if k != "versions"})),
-        digests=sorted(c.digests.items()),
+        parts={key: name for key, name in PARTS.items() if any(each[key] for each in bars)},
+        recorded=[*sorted(c.digests.items()), *_flat(c.subject)],
         command=command(c),
-        spent=_spent(c),
-        data=as_json(data),
-        number=number,
-        percent=percent,
-        rounded=rounded,
-        typeset=typeset,
+        data=as_json({"charts": {key: each.data() for key, each in charts.items()}, **data}),
+        ratio=_ratio,
+        sentence=sentence,
         words=details(c),
     )
 
 
-def _stacks(c: Certificate, portions: tuple[Portion, ...]) -> list[Stack]:
-    """A bar for each step of a bound, on one scale; parts below 0 go to the left."""
+def command(c: Certificate) -> str:
+    """The command that would issue such a certificate from the same source."""
+    policy = c.subject.get("policy")
+    words = ["tightrope", "certify", "POLICY" if policy else "TABLE" if c.fitted is None else "LOG"]
+    if policy:
+        words += ["--env", subject_names(c)[1] or "ID"]
+        words += ["--sample"] if policy.get("actions") == "sampled" else []
+    asked, default = vars(c.options.seeded(c.settings.seed)), vars(Options())
+    for name, value in asked.items():
+        if name != "device" and value != default[name]:
+            values = value if isinstance(value, tuple) else () if value is True else (value,)
+            words += [f"--{name.replace('_', '-')}", *map(str, values)]
+    for own in c.settings.properties:
+        words += ["--property", f"{own.name}=FILE.py:FUNCTION"]
+        if own.limit is not None:
+            sign = "<=" if own.at_most else ">="
+            words += ["--property-limit", f"{own.name}{sign}{own.limit!r}"]
+    return shlex.join(words)
+
+
+def _facts(c: Certificate) -> list[tuple[str, str]]:
+    """Who and what was certified, and from how much."""
+    policy = c.subject.get("policy", {})
+    what, where = subject_names(c)
+    kind = "policy" if policy else "table" if c.fitted is None else "log"
+    found = [(kind, what or "unnamed"), ("environment", where or "unnamed")]
+    names = {"digest": "SHA-256 of the policy", "actions": "actions"}
+    found += [(name, str(policy[key])) for key, name in names.items() if policy.get(key)]
+    return found + made_from(c)
+
+
+def _flat(record: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
+    """A nested record as names and values."""
+    for key, value in record.items():
+        name = f"{before}{key}"
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{name} ")
+        else:
+            yield name, ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _ratio(s: Statement) -> float | None:
+    """How much of the certified number the sample shows; the rest is the price of being sure."""
+    part, whole = s.estimate, s.limit
+    if s.direction == "at-least":
+        part, whole = whole, part
+    return min(100.0, 100.0 * part / whole) if part >= 0 and whole > 0 else None
+
+
+def _stacks(c: Certificate, portions: tuple[Portion, ...]) -> list[dict[str, Any]]:
+    """A bar for each step of a bound, on one scale in per cent; parts below 0 go to the left."""
     found = breakdown(portions, c.ledger, c.settings.kappa)
-    below = max(sum(-p for p in astuple(each) if p < 0) for each in found)
-    above = max(sum(p for p in astuple(each) if p > 0) for each in found)
+    below = max(-sum(min(part, 0.0) for part in parts.values()) for parts in found)
+    above = max(sum(max(part, 0.0) for part in parts.values()) for parts in found)
     room = (below + above) or 1.0
-    stacks = []
+    stacks: list[dict[str, Any]] = []
     for t, (portion, parts) in enumerate(zip(portions, found, strict=True), start=1):
         bars, left, right = [], below, below
-        for name, part in zip(PARTS, astuple(parts), strict=True):
-            if part < 0:
-                left += part
-                bars.append((name, 100 * left / room, -100 * part / room))
-            elif part > 0:
-                bars.append((name, 100 * right / room, 100 * part / room))
-                right += part
+        for name, part in parts.items():
+            left += min(part, 0.0)
+            start = left if part < 0 else right
+            if part:
+                bars.append((name, 100 * start / room, 100 * abs(part) / room))
+            right += max(part, 0.0)
         label = f"step {t} of {len(portions)}" if len(portions) > 1 else "the bound"
-        bounded = min(max(portion.bound, 0.0), 1.0)
-        rms = rounded(bounded**0.5 * c.width)
-        stacks.append(Stack(label, portion, parts, tuple(bars), rms))
+        rms = rounded(min(max(portion.bound, 0.0), 1.0) ** 0.5 * c.width)
+        stack = {"label": label, "portion": portion, "parts": parts, "bars": bars, "rms": rms}
+        stacks.append(stack)
     return stacks
-
-
-def _spent(c: Certificate) -> list[dict[str, Any]]:
-    """The ledger, with each entry's part of all that is spent."""
-    most = max(entry.failure for entry in c.ledger)
-    return [{"entry": entry, "share": 100 * entry.failure / most} for entry in c.ledger]

@@ -4,16 +4,19 @@ import base64
 import hashlib
 import io
 import json
+import re
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from tightrope.certificates.text import percent, rounded
 from tightrope.errors import as_lines
+from tightrope.reports.charts import number
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["as_json", "figure_svg", "render"]
+__all__ = ["as_json", "figure_svg", "render", "typeset"]
 
 
 def render(template: str, scripts: list[str], **values: Any) -> str:
@@ -48,6 +51,11 @@ def figure_svg(figure: Any) -> str:
     return text[text.index("<svg") :]
 
 
+def typeset(text: str) -> str:
+    """A sentence with minus signs in front of its negative numbers."""
+    return re.sub(r"(?<![\w.-])-(?=\d)", "\N{MINUS SIGN}", text)
+
+
 def _printable(value: Any) -> Any:
     """Whatever a page shows, control characters in a stranger's names escaped."""
     if type(value) is not str:  # a number, or markup of our own
@@ -63,7 +71,7 @@ def _asset(name: str) -> str:
 def _environment() -> "Environment":
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-    return Environment(
+    made = Environment(
         loader=FunctionLoader(_asset),
         autoescape=True,
         finalize=_printable,
@@ -71,3 +79,5 @@ def _environment() -> "Environment":
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
+    made.globals |= {"number": number, "percent": percent, "rounded": rounded, "typeset": typeset}
+    return made

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.errors import InputError, one_line
-from tightrope.files import require_plausible, write_atomically
+from tightrope.files import require_plausible, write_file
 from tightrope.imports import needed
 from tightrope.rollouts.episodes import Episodes
 from tightrope.system import library_versions
@@ -150,9 +150,9 @@ def export_arrays(episodes: Episodes, path: str | Path) -> None:
                 archive.create_dataset(name, data=array)
 
     if path.suffix == ".npz":
-        write_atomically(path, lambda temporary: np.savez_compressed(temporary, **arrays))
+        write_file(path, lambda temporary: np.savez_compressed(temporary, **arrays))
     elif path.suffix in (".hdf5", ".h5"):
-        write_atomically(path, hdf5)
+        write_file(path, hdf5)
     else:
         raise InputError(f"expected a name ending in .npz or .hdf5, found {str(path)!r}")
 

@@ -22,13 +22,12 @@ import numpy as np
 from tightrope.environments import EnvInfo, EnvKwargs
 from tightrope.errors import InputError, one_line
 from tightrope.policies import BLOCK, Policy, check_fit, load_policy, normalization
-from tightrope.processes import start_worker
 from tightrope.progress import Report, progress_bar
 from tightrope.rollouts.episodes import Episode, Episodes, join
 from tightrope.rollouts.own import OWN_ENVIRONMENT, OwnRollout, own_rollout
 from tightrope.rollouts.worker import BOARD, Job
 from tightrope.seeds import Seed, resolve_seed
-from tightrope.system import library_versions
+from tightrope.system import library_versions, start_worker
 
 __all__ = ["CollectionError", "Rollout", "collect", "describe", "episode_seeds", "fitting"]
 

@@ -15,8 +15,8 @@ from weakref import WeakSet
 
 from tightrope.errors import InputError
 from tightrope.files import write_text
-from tightrope.processes import worker_environment
 from tightrope.studies.jobs import Job, JobError
+from tightrope.system import worker_environment
 
 __all__ = ["LocalPool", "run_command"]
 

@@ -1,10 +1,4 @@
-// Read-outs for every chart, and any episode in the first.
-const charts = {};
-for (const figure of document.querySelectorAll("figure[data-chart]")) {
-  charts[figure.dataset.chart] = new Chart(figure);
-}
-
-// Any episode along the same axes.
+// Any episode along the axes of the first chart.
 {
   const along = charts.along;
   const figure = along.plot.closest("figure");
@@ -39,8 +33,7 @@ for (const figure of document.querySelectorAll("figure[data-chart]")) {
     rows.replaceChildren(...step.flatMap((value, k) => {
       if (k % stride) return [];
       const row = document.createElement("tr");
-      for (const each of [value, observed[k], predicted[k], predicted[k] - observed[k],
-                          halfWidth(value)]) {
+      for (const each of [value, observed[k], predicted[k]]) {
         row.appendChild(document.createElement("td")).textContent = text(each);
       }
       return [row];

@@ -91,3 +91,8 @@ class Chart {
     this.mark.hidden = false;
   }
 }
+
+const charts = {};
+for (const figure of document.querySelectorAll("figure[data-chart]")) {
+  charts[figure.dataset.chart] = new Chart(figure);
+}
