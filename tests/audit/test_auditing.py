@@ -142,7 +142,7 @@ def test_comparisons_of_two_tasks_are_audited(tmp_path, monkeypatch):
 
     def narrow(*arguments):
         made = real(*arguments)
-        wrong = made.question.effect + made.question.width / 4
+        wrong = made.effect + made.width / 4
         return replace(made, low=wrong, high=wrong)
 
     monkeypatch.setattr(comparing, "intersect", narrow)

@@ -3,74 +3,56 @@
 import numpy as np
 import pytest
 
-from tightrope.comparison.samples import pair
+from tightrope.comparison.samples import Sample, pair
 from tightrope.errors import InputError
 
 
-def seeds(*values):
-    return np.array(values, dtype=np.int64)
+def sample(*seeds):
+    return Sample("", np.array(seeds, np.int64), {"row": np.arange(len(seeds))})
 
 
-def test_equal_seeds_are_paired_in_the_order_of_a():
-    pairing = pair(seeds(7, 3, 9), seeds(3, 9, 7))
-    assert pairing.by_seed
-    assert (pairing.first.tolist(), pairing.second.tolist()) == ([0, 1, 2], [2, 0, 1])
-    assert pairing.note == "paired by seed"
+def rows(first, second, seed=None):
+    """Which rows of each are paired, and the note."""
+    *both, note = pair(first, second, seed)
+    return *(each.columns["row"].tolist() for each in both), note
 
 
-def test_the_rest_of_a_longer_recording_is_left_out_and_said():
-    pairing = pair(seeds(4, 5), seeds(5, 6, 4, 8))
-    assert (pairing.first.tolist(), pairing.second.tolist()) == ([0, 1], [2, 0])
-    assert pairing.note == "paired by seed; 2 episodes without a partner left out"
+LEFT_OUT = "paired in recorded order, since {}; 1 episodes of the longer recording left out"
+PAIRED = [
+    ((7, 3, 9), (3, 9, 7), [0, 1, 2], [2, 0, 1], "paired by seed"),
+    ((4, 5), (5, 6, 4, 8), [0, 1], [2, 0],
+     "paired by seed; 2 episodes without a partner left out"),
+    ((-1, -1, -1), (-1, -1), [0, 1], [0, 1], LEFT_OUT.format("seeds are not recorded")),
+    ((1, 2, 3), (-1, -1), [0, 1], [0, 1], LEFT_OUT.format("seeds are not recorded")),
+    ((1, 2, 3), (4, 5), [0, 1], [0, 1],
+     LEFT_OUT.format("the recordings have no seed in common")),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "why"),
-    [
-        (seeds(-1, -1, -1), seeds(-1, -1), "seeds are not recorded"),
-        (seeds(1, 2, 3), seeds(-1, -1), "seeds are not recorded"),
-        (seeds(1, 2, 3), seeds(4, 5), "the recordings have no seed in common"),
-    ],
-    ids=["none recorded", "one recording's", "disjoint"],
-)
-def test_without_seeds_in_common_episodes_are_paired_in_recorded_order(first, second, why):
-    pairing = pair(first, second)
-    assert not pairing.by_seed
-    assert pairing.first.tolist() == pairing.second.tolist() == [0, 1]
-    assert pairing.note == (
-        f"paired in recorded order, since {why}; the last 1 episodes of the longer recording left "
-        "out"
-    )
+def test_equal_seeds_are_paired_in_the_order_of_a_and_otherwise_rows_in_recorded_order():
+    for first, second, *expected in PAIRED:
+        assert list(rows(sample(*first), sample(*second))) == expected
 
 
 def test_a_random_order_is_recorded_and_may_take_any_episode():
-    first, second = seeds(*[-1] * 30), seeds(*[-1] * 20)
-    pairing = pair(first, second, seed=4)
-    again, other = pair(first, second, seed=4), pair(first, second, seed=5)
-    assert pairing.first.tolist() == again.first.tolist() != other.first.tolist()
-    assert sorted(pairing.second) == list(range(20))
-    assert len(set(pairing.first)) == 20
-    assert pairing.first.max() >= 20  # not the first 20 alone
-    assert pairing.first.tolist() != pairing.second.tolist()  # each recording has its own order
-    assert "in a random order from seed 4" in pairing.note
+    first, second = sample(*[-1] * 30), sample(*[-1] * 20)
+    of_first, of_second, note = rows(first, second, 4)
+    assert of_first == rows(first, second, 4)[0] != rows(first, second, 5)[0]
+    assert sorted(of_second) == list(range(20))
+    assert len(set(of_first)) == 20
+    assert max(of_first) >= 20  # not the first 20 alone
+    assert of_first != of_second  # each recording has its own order
+    assert "in a random order from seed 4" in note
 
 
 def test_a_random_order_keeps_pairs_by_seed():
-    first, second = np.arange(20), np.arange(20)[::-1].copy()
-    pairing = pair(first, second, seed=4)
-    assert first[pairing.first].tolist() == second[pairing.second].tolist()
-    assert sorted(pairing.first) == list(range(20)) != pairing.first.tolist()
-    assert pairing.note == "paired by seed, in a random order from seed 4"
+    of_first, of_second, note = rows(sample(*range(20)), sample(*reversed(range(20))), 4)
+    assert [19 - row for row in of_second] == of_first != sorted(of_first) == list(range(20))
+    assert note == "paired by seed, in a random order from seed 4"
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "words"),
-    [
-        (seeds(1, 2, 3), seeds(2, 3, 4), "or none, found 2 of 3: pairs would depend"),
-        (seeds(1, 2), seeds(5, 5), "found a seed twice in B"),
-    ],
-    ids=["some in common", "one twice"],
-)
-def test_seeds_that_would_make_pairs_depend_on_each_other_are_refused(first, second, words):
-    with pytest.raises(InputError, match=words):
-        pair(first, second)
+def test_seeds_that_would_make_pairs_depend_on_each_other_are_refused():
+    with pytest.raises(InputError, match="or none, found 2 of 3: pairs would depend"):
+        pair(sample(1, 2, 3), sample(2, 3, 4))
+    with pytest.raises(InputError, match="found a seed twice in B"):
+        pair(sample(1, 2), sample(5, 5))

@@ -49,7 +49,7 @@ def test_rows_are_paired_by_seed_whatever_their_order():
     order = np.random.default_rng(1).permutation(60)
     first = table(returns=returns + 0.01, seeds=np.arange(60))
     second = table(returns=returns[order], seeds=order)
-    assert compare(first, second).interval("return").question.effect == 1.0
+    assert compare(first, second).interval("return").effect == 1.0
 
 
 def test_tasks_are_rows_of_a_table_with_one_confidence_for_all():
@@ -59,13 +59,13 @@ def test_tasks_are_rows_of_a_table_with_one_confidence_for_all():
         table(drawn(2, 0.5), tasks=(("task b", 80), ("task a", 40))),
     )
     found = compare(first, second)
-    assert [each.question.name for each in found.intervals] == [
+    assert [each.name for each in found.intervals] == [
         "failure, task a",
         "failure, task b",
     ]
     assert [entry.failure for entry in found.ledger] == pytest.approx([WHOLE / 4] * 4)
-    assert found.interval("failure, task a").question.n == 40  # B has 40 of it
-    assert found.interval("failure, task b").question.second == (~drawn(2, 0.5)[:40]).mean()
+    assert found.interval("failure, task a").n == 40  # B has 40 of it
+    assert found.interval("failure, task b").second == (~drawn(2, 0.5)[:40]).mean()
     lines = str(found).splitlines()
     assert sum(line.startswith("failure, task") for line in lines) == 2
     assert any(line.split()[:2] == ["A", "B"] for line in lines)
@@ -206,7 +206,7 @@ def test_certificates_of_tables_are_compared_as_the_tables_are(tmp_path):
     found, expected = compare(tmp_path / "a", tmp_path / "b"), compare(*tables)
     assert found.to_json() == {**expected.to_json(), "names": ("a", "b")}
     assert found.candidates == 9
-    assert [each.question.name for each in found.intervals] == [
+    assert [each.name for each in found.intervals] == [
         "failure, task a",
         "failure, task b",
     ]

@@ -10,7 +10,6 @@ from pages import HOSTILE
 from recordings import recording
 
 from tightrope.comparison.compare import compare
-from tightrope.comparison.result import bounds_text, title
 from tightrope.errors import InputError
 from tightrope.reports.comparison import comparison_page, write_comparison
 
@@ -22,10 +21,10 @@ def found():
 
 def test_every_question_has_its_interval_in_text_and_figure(found):
     text = comparison_page(found)
-    assert title(found) in text
+    assert found.title in text
     for interval in found.intervals:
-        assert interval.question.title[1:] in text
-        assert bounds_text(interval) in text
+        assert interval.title[1:] in text
+        assert interval.ends in text
     assert all(assumption in text for assumption in found.assumptions)
     assert text.count("<script>") == 1  # the page's own
     (block,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text)

@@ -148,7 +148,7 @@ def checks_of_comparison(comparison: Comparison, true: Comparison) -> Iterator[C
     """A row for each interval of a comparison, against that of very many new episodes; for all."""
     verdicts = []
     for each in comparison.intervals:
-        name = each.question.name
+        name = each.name
         verdicts.append(_has_truth(each, true.interval(name)))
         one = _together("compare", name, verdicts[-1:], each.confidence)
         yield {**one, "tightness": each.high - each.low}
@@ -157,10 +157,9 @@ def checks_of_comparison(comparison: Comparison, true: Comparison) -> Iterator[C
 
 def _has_truth(stated: Interval, new: Interval) -> Verdict:
     """Whether an interval has the true measure in it."""
-    q = new.question
-    scaled = np.clip((1.0 + q.differences) / 2.0, 0.0, 1.0)
+    scaled = np.clip((1.0 + new.differences) / 2.0, 0.0, 1.0)
     low, high = (
-        (2.0 * float(bound(scaled, delta=FAILURE)) - 1.0) * q.width
+        (2.0 * float(bound(scaled, delta=FAILURE)) - 1.0) * new.width
         for bound in (betting_lower, betting_upper)
     )
     if high < stated.low or low > stated.high:

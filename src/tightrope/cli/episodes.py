@@ -10,7 +10,7 @@ from cyclopts import App
 from tightrope.agents.hyperparameters import AGENTS, LEVELS, THREADS
 from tightrope.cli.flags import command
 from tightrope.cli.text import show, show_json
-from tightrope.comparison.compare_options import CompareOptions
+from tightrope.comparison.compare import CompareOptions
 from tightrope.errors import InputError, printable
 from tightrope.rollouts.collect import Rollout
 from tightrope.rollouts.results_table import Reading

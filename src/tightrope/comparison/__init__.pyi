@@ -1,5 +1,4 @@
-from .compare_options import CompareOptions as CompareOptions
+from .compare import CompareOptions as CompareOptions, Comparison as Comparison
 from .counts import CountComparison as CountComparison
 from .questions import Interval as Interval, Question as Question
-from .result import Comparison as Comparison
 from .samples import Sample as Sample

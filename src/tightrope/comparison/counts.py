@@ -2,20 +2,20 @@
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tightrope.bounds import rate_difference_lower, rate_sequence, rate_test
 from tightrope.certificates.text import percent, rounded
-from tightrope.comparison.compare_options import CompareOptions
-from tightrope.comparison.questions import UNDECIDED
-from tightrope.comparison.result import ends_text
+from tightrope.comparison.questions import UNDECIDED, ends_text, smallest
 from tightrope.errors import InputError, as_lines
 from tightrope.rollouts.results_table import Reading, counts_of, is_results, read_results
+
+if TYPE_CHECKING:
+    from tightrope.comparison.compare import CompareOptions
 
 __all__ = ["Answer", "CountComparison", "are_counts", "compare_counts"]
 
 _MOST = 64  # times the episodes there are, up to which a forecast goes
-_ORDERED = ("gamma", "return_range", "fail_below", "termination", "order")
 
 Counts = tuple[int, int]
 
@@ -46,6 +46,23 @@ class Answer:
     more: int | None
     verdict: str
 
+    def __str__(self) -> str:
+        p, parts = "", []
+        if self.p_value is not None:
+            p = "< 0.0001" if self.p_value < 1e-4 else f"= {self.p_value:.4f}"
+            p = f" (p {p}, Boschloo)"
+        parts.append(f"{self.verdict}{p}; A - B {_points(self.low, self.high)} points")
+        if self.first is not None and self.second is not None:
+            parts.append(f"A {_points(*self.first)} %, B {_points(*self.second)} %")
+        if self.detectable is None:
+            parts.append("too few episodes to detect any difference")
+        else:
+            parts.append(f"as many episodes detect {rounded(100 * self.detectable)} points or more")
+        if self.verdict == UNDECIDED:
+            more = f"about {self.more:,} more" if self.more else f"not even {_MOST} times as many"
+            parts.append(f"{more} would at these rates")
+        return "; ".join(parts)
+
 
 @dataclass(frozen=True)
 class CountComparison:
@@ -74,39 +91,20 @@ class CountComparison:
     def __str__(self) -> str:
         (x, n), (y, m) = self.counts
         gap = 100 * (x / n - y / m)
-        holds = f"confidence {percent(self.confidence)}"
-        if self.candidates > 1:
-            holds += f" in all {self.candidates} comparisons"
+        several = f" in all {self.candidates} comparisons" if self.candidates > 1 else ""
         return as_lines(
             [
                 f"A: {self.names[0]}, B: {self.names[1]}",
                 f"A succeeds in {100 * x / n:.1f} % of {n:,} episodes, B in {100 * y / m:.1f} % of "
                 f"{m:,}: {abs(gap):.1f} points {'less' if gap < 0 else 'more'}.",
                 "",
-                f"Number of episodes fixed beforehand: {_words(self.fixed)}",
-                f"Looked at on the way, or not sure:   {_words(self.looked)}",
+                f"Number of episodes fixed beforehand: {self.fixed}",
+                f"Looked at on the way, or not sure:   {self.looked}",
                 "",
-                f"Each line holds with {holds}, if episodes are independent and alike; use the one "
-                "that describes how you counted.",
+                f"Each line holds with confidence {percent(self.confidence)}{several}, if episodes "
+                "are independent and alike; use the one that describes how you counted.",
             ]
         )
-
-
-def _words(a: Answer) -> str:
-    p = ""
-    if a.p_value is not None:
-        p = f" (p {'< 0.0001' if a.p_value < 1e-4 else f'= {a.p_value:.4f}'}, Boschloo)"
-    parts = [f"{a.verdict}{p}; A - B {_points(a.low, a.high)} points"]
-    if a.first is not None and a.second is not None:
-        parts.append(f"A {_points(*a.first)} %, B {_points(*a.second)} %")
-    if a.detectable is None:
-        parts.append("too few episodes to detect any difference")
-    else:
-        parts.append(f"as many episodes detect {rounded(100 * a.detectable)} points or more")
-    if a.verdict == UNDECIDED:
-        more = f"not even {_MOST} times as many" if a.more is None else f"about {a.more:,} more"
-        parts.append(f"{more} would at these rates")
-    return "; ".join(parts)
 
 
 def _points(low: float, high: float) -> str:
@@ -122,17 +120,17 @@ def are_counts(first: Any, second: Any) -> bool:
 
 
 def compare_counts(
-    first: Any, second: Any, options: CompareOptions, reading: Reading
+    first: Any, second: Any, options: "CompareOptions", reading: Reading
 ) -> CountComparison:
     """Compare counts, or the successes in a table with counts.
 
     Raises:
         InputError: one has no successes, or several tasks, or an option needs an order or returns.
     """
-    for name in _ORDERED:
-        if getattr(options, name) != getattr(CompareOptions, name):
+    for name in ("gamma", "return_range", "fail_below", "termination", "order"):
+        if getattr(options, name) != getattr(type(options), name):
             raise InputError(f"expected no `{name}` for counts, which have no returns and no order")
-    names, counts, candidates = [], [], options.candidates
+    names, counts = [], []
     for source in (first, second):
         if not is_results(source, reading.columns):
             raise InputError(f"expected counts or a table of results with counts, found {source!r}")
@@ -143,8 +141,8 @@ def compare_counts(
             )
         names.append(table.name)
         counts.append((int(table.success.sum()), len(table)))
-        candidates *= table.candidates
-    ledger = replace(options, candidates=candidates).ledger(["difference"])
+        options = replace(options, candidates=options.candidates * table.candidates)
+    ledger = options.ledger(["difference"])
     side = ledger.failure("difference: lower")
     one, other = counts
     return CountComparison(
@@ -153,19 +151,20 @@ def compare_counts(
         fixed=_fixed(one, other, side),
         looked=_looked(one, other, side),
         confidence=ledger.confidence,
-        candidates=candidates,
+        candidates=options.candidates,
     )
 
 
 def _fixed(one: Counts, other: Counts, side: float) -> Answer:
     """Boschloo's test (D.5), and the interval of (D.6)."""
-
-    def decides(a: Counts, b: Counts) -> bool:
-        return rate_test(*a, *b) <= 2.0 * side
-
-    low = rate_difference_lower(*one, *other, delta=side)
-    high = -rate_difference_lower(*other, *one, delta=side)
-    return _answer(decides, one, other, low, high, p_value=rate_test(*one, *other))
+    return _answer(
+        lambda a, b: rate_test(*a, *b) <= 2.0 * side,
+        one,
+        other,
+        low=rate_difference_lower(*one, *other, delta=side),
+        high=-rate_difference_lower(*other, *one, delta=side),
+        p_value=rate_test(*one, *other),
+    )
 
 
 def _looked(one: Counts, other: Counts, side: float) -> Answer:
@@ -176,59 +175,32 @@ def _looked(one: Counts, other: Counts, side: float) -> Answer:
         return first[0] > second[1] or second[0] > first[1]
 
     first, second = (rate_sequence(*each, delta=side) for each in (one, other))
-    low, high = first[0] - second[1], first[1] - second[0]
-    return _answer(decides, one, other, low, high, first=first, second=second)
+    ends = {"low": first[0] - second[1], "high": first[1] - second[0]}
+    return _answer(decides, one, other, **ends, first=first, second=second)
 
 
 def _answer(
-    decides: Callable[[Counts, Counts], bool],
-    one: Counts,
-    other: Counts,
-    low: float,
-    high: float,
-    **figures: Any,
+    decides: Callable[[Counts, Counts], bool], one: Counts, other: Counts, **figures: Any
 ) -> Answer:
     gap = one[0] * other[1] - other[0] * one[1]
     better, worse = (one, other) if gap >= 0 else (other, one)
-    least = _smallest(
-        lambda count: decides((count, better[1]), worse),
-        -(-worse[0] * better[1] // worse[1]),
-        better[1],
-    )
-    detectable = None if least is None else least / better[1] - worse[0] / worse[1]
-    if least is None:  # the better one may have no room above
-        fewer = _smallest(lambda x: decides(better, (worse[0] - x, worse[1])), 0, worse[0])
-        if fewer is not None:
-            detectable = better[0] / better[1] - (worse[0] - fewer) / worse[1]
-    total = one[1] + other[1]
+    (x, n), (y, m) = better, worse
+    detectable = None
+    if (least := smallest(lambda count: decides((count, n), worse), -(-y * n // m), n)) is not None:
+        detectable = least / n - y / m
+    elif (fewer := smallest(lambda count: decides(better, (y - count, m)), 0, y)) is not None:
+        detectable = x / n - (y - fewer) / m  # the better one has no room above
+    total = n + m
 
     def grown(count: int) -> bool:
-        a, b = ((round(x * count / total), round(n * count / total)) for x, n in (one, other))
+        a, b = ((round(k * count / total), round(size * count / total)) for k, size in (one, other))
         return decides(a, b)
 
-    needed = _smallest(grown, total, _MOST * total) if gap else None
+    needed = smallest(grown, total, _MOST * total) if gap else None
     leader = "A better" if gap >= 0 else "B better"
     return Answer(
-        low=low,
-        high=high,
         detectable=detectable,
         more=None if needed is None else needed - total,
         verdict=leader if decides(one, other) else UNDECIDED,
         **figures,
     )
-
-
-def _smallest(holds: Callable[[int], bool], low: int, high: int) -> int | None:
-    """The smallest number in [low, high] from which on something holds; None if nowhere."""
-    if holds(low):
-        return low
-    step = max(low // 2, 1)
-    while not holds(min(low + step, high)):
-        if low + step >= high:
-            return None
-        low, step = low + step, 2 * step
-    high = min(low + step, high)
-    while high - low > max(1, low // 200):
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high

@@ -4,29 +4,90 @@ Each question is put as the mean of differences in [-1, 1], one per pair of epis
 pairs; a positive mean is in favour of A. Row i of one sample is paired with row i of the other.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import log
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from tightrope.bounds import difference_lower, difference_upper
 from tightrope.bounds.difference import fixed_bets
 from tightrope.certificates.ledger import Ledger
-from tightrope.comparison.compare_options import CompareOptions
-from tightrope.comparison.samples import Floats, Sample
+from tightrope.certificates.options import Off, Termination
+from tightrope.certificates.text import rounded
+from tightrope.comparison.samples import Sample
+from tightrope.errors import InputError
 
-__all__ = ["CONTRADICTION", "UNDECIDED", "Interval", "Question", "intersect", "questions"]
+if TYPE_CHECKING:
+    from tightrope.comparison.compare import CompareOptions
+
+__all__ = [
+    "CONTRADICTION",
+    "UNDECIDED",
+    "Interval",
+    "Question",
+    "ends_text",
+    "intersect",
+    "questions",
+    "smallest",
+]
 
 UNDECIDED = "not decided"
 CONTRADICTION = "contradiction"
-Range = tuple[float, float] | None
-Columns = Mapping[str, tuple[Any, Any]]  # numbers of A and of B, a row for each pair
-_PROBABILITY = (0.0, 1.0)
+Floats = NDArray[np.float64]
+Range = tuple[float, float]
+Values = tuple[Any, Any]  # numbers of A and of B, a row for each pair
+Columns = Mapping[str, Values]
 _MOST = 10_000_000  # pairs that a forecast goes up to
+_JSON = (
+    *("title", "measure", "figure", "effect", "first", "second", "n", "low", "high", "confidence"),
+    *("detectable", "more", "verdict"),
+)
+# Of each question: name, title, measure, and figure.
+_WORDS = {
+    "return": (
+        *("return", "which {more} in a pair of episodes"),
+        "P(the {kind} of A is larger) - P(that of B is), in a pair of episodes",
+        "mean {kind}",
+    ),
+    "mean": (
+        *("mean return", "which {more} on average"),
+        *("expected {kind} of A - that of B", "mean {kind}"),
+    ),
+    "failure": (
+        *("failure", "which fails less often"),
+        *("P(B fails) - P(A fails), where an episode fails if {when}", "share that fail"),
+    ),
+    "success": (
+        *("success", "which reaches its goal more often"),
+        "P(A reaches its goal) - P(B does), where an episode does if it terminates",
+        "share that reach the goal",
+    ),
+    "neutral": (
+        *("termination", "early termination", "P(B terminates early) - P(A does)"),
+        "share that terminate early",
+    ),
+    "spread": (
+        *("predictability", "whose {kind} is more predictable"),
+        "P(two {kind}s of A differ by less than two of B) - P(by more)",
+        "mean difference of two {kind}s",
+    ),
+    "mean spread": (
+        *("predictability", "whose {kind} is more predictable"),
+        "expected difference of two {kind}s of B - that of A",
+        "mean difference of two {kind}s",
+    ),
+    "error": (
+        *("predictability", "whose return is more predictable"),
+        "P(the RMS error of A is smaller) - P(that of B is), in a pair of episodes, each predicted "
+        "by its certificate at {steps}",
+        "mean RMS error of an episode",
+    ),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +103,6 @@ class Question:
         differences: in [-1, 1], independent.
         limits: of `values`, where they are known.
         width: of 1 of the differences, in the units of `measure`.
-        favours: what a decision says of the policy that it favours.
-        task: that it is about; empty if there is one.
     """
 
     name: str
@@ -52,10 +111,8 @@ class Question:
     figure: str
     values: tuple[Floats, Floats] = field(repr=False)
     differences: Floats = field(repr=False)
-    limits: Range = None
+    limits: Range | None = None
     width: float = 1.0
-    favours: str = "better"
-    task: str = ""
 
     @property
     def n(self) -> int:
@@ -78,19 +135,17 @@ class Question:
         return _mean(self.differences) * self.width
 
 
-@dataclass(frozen=True, eq=False)
-class Interval:
-    """The answer to a question: an interval of its measure, valid at every number of episodes.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Interval(Question):
+    """A question and its answer: an interval of its measure, valid at every number of episodes.
 
     Attributes:
-        question: with its figures in the sample.
         low: lower end.
         high: upper end.
         confidence: of this interval alone, in every comparison to choose from.
         failures: failure probability of the lower end, and of the upper one.
     """
 
-    question: Question
     low: float
     high: float
     confidence: float
@@ -103,24 +158,46 @@ class Interval:
             return CONTRADICTION
         if self.low <= 0 <= self.high:
             return UNDECIDED
-        return f"{'A' if self.low > 0 else 'B'} {self.question.favours}"
+        neutral = self.title == _WORDS["neutral"][1]  # fewer terminations need not be better
+        favours = "terminates early less often" if neutral else "better"
+        return f"{'A' if self.low > 0 else 'B'} {favours}"
 
     @property
     def is_decided(self) -> bool:
         """Whether one of the policies is favoured."""
         return self.verdict not in (UNDECIDED, CONTRADICTION)
 
+    @property
+    def verdict_text(self) -> str:
+        """The verdict; if there is none, with how many more pairs would decide."""
+        if self.verdict == UNDECIDED:
+            more = f" (about {self.more:,} more would)" if self.more else ""
+            return f"not decided with {self.n:,} pairs{more}"
+        if self.verdict == CONTRADICTION:
+            return "contradiction: later episodes are not like earlier ones"
+        return self.verdict
+
+    @property
+    def ends(self) -> str:
+        """The interval in words, rounded outward."""
+        return f"between {rounded(self.low, 'down')} and {rounded(self.high, 'up')}"
+
     @cached_property
-    def sides(self) -> tuple[Range, Range]:
+    def sides(self) -> tuple[Range, Range] | None:
         """Intervals of the figures of A and of B, with this confidence; None without limits."""
-        limits = self.question.limits
+        limits = self.limits
         if limits is None:
-            return None, None
+            return None
         one, other = (
-            _bounded(_centred(values, limits), limits, self.failures)
-            for values in self.question.values
+            _bounded(_centred(values, limits), limits, self.failures) for values in self.values
         )
         return one, other
+
+    @property
+    def figures(self) -> tuple[str, str]:
+        """The figures of A and B, with their intervals where there are any."""
+        ends = [f" ({ends_text(*each)})" for each in self.sides or ()] or ["", ""]
+        return f"{self.first:.6g}{ends[0]}", f"{self.second:.6g}{ends[1]}"
 
     @cached_property
     def detectable(self) -> float | None:
@@ -129,48 +206,45 @@ class Interval:
         A share of them is in favour of A, the others of B; (D.1) depends on no order. None if not
         even all in favour of A would exclude it.
         """
-        q, needed = self.question, log(1.0 / self.failures[0])
-        sizes = np.abs(q.differences)
-        if not q.n or _capital(up := _gains(sizes), q.n) < needed:
+        sizes = np.abs(self.differences)
+        if not self.n or not self._excludes_zero(up := _gains(sizes), self.n):
             return None
         down = _gains(-sizes)
         low, high = 0.0, 1.0
         while high - low > 1e-4:
             lead = (low + high) / 2.0
-            gains = (1 + lead) / 2 * up + (1 - lead) / 2 * down
-            low, high = (low, lead) if _capital(gains, q.n) >= needed else (lead, high)
-        return high * _mean(sizes) * q.width
+            found = self._excludes_zero((1 + lead) / 2 * up + (1 - lead) / 2 * down, self.n)
+            low, high = (low, lead) if found else (lead, high)
+        return high * _mean(sizes) * self.width
 
     @cached_property
     def more(self) -> int | None:
         """Further pairs until 0 is excluded, if they are like those seen; None if nothing will."""
-        q, needed = self.question, log(1.0 / self.failures[0])
-        if q.effect == 0:
+        if self.effect == 0:
             return None
-        gains = _gains(np.sign(q.effect) * q.differences)
-        low, high = 0, _MOST
-        if _capital(gains, high) < needed:
-            return None
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if _capital(gains, middle) >= needed else (middle, high)
-        return max(high - q.n, 0)
+        gains = _gains(np.sign(self.effect) * self.differences)
+        found = smallest(lambda count: self._excludes_zero(gains, count), self.n, _MOST)
+        return None if found is None else found - self.n
+
+    def _excludes_zero(self, gains: Floats, n: int) -> bool:
+        """Whether (D.1) does after `n` differences with such gains."""
+        return bool(logsumexp(n * gains, b=fixed_bets()[1]) >= log(1.0 / self.failures[0]))
 
     def to_json(self) -> dict[str, Any]:
         """The interval and its question as one JSON object."""
-        q = self.question
-        texts = {"question": q.name, "title": q.title, "measure": q.measure, "figure": q.figure}
-        sample = {"effect": q.effect, "first": q.first, "second": q.second, "n": q.n}
-        limits = {"low": self.low, "high": self.high, "confidence": self.confidence}
-        sides = {"first_interval": self.sides[0], "second_interval": self.sides[1]}
-        ahead = {"detectable": self.detectable, "more": self.more}
-        return {**texts, **sample, **limits, **sides, **ahead, "verdict": self.verdict}
+        one, other = self.sides or (None, None)
+        found = {"question": self.name, "first_interval": one, "second_interval": other}
+        return {**found, **{name: getattr(self, name) for name in _JSON}}
 
 
 def questions(
-    first: Sample, second: Sample, options: CompareOptions, gamma: float
-) -> list[Question]:
-    """What is asked of paired samples; which questions there are depends on no number in them."""
+    first: Sample, second: Sample, options: "CompareOptions", gamma: float
+) -> Iterator[Question]:
+    """What is asked of paired samples; which questions there are depends on no number in them.
+
+    Raises:
+        InputError: a return is outside the range that the user states.
+    """
     columns = {
         name: (values, second.columns[name])
         for name, values in first.columns.items()
@@ -178,12 +252,73 @@ def questions(
     }
     limits = None if options.return_range == "off" else options.return_range
     kind = first.unit if gamma == 1 else f"discounted {first.unit}"
-    asked = [*_returns(columns, kind, limits), *_outcome(columns, options)]
-    if "errors" in columns:
-        asked.append(_errors(*columns["errors"], first.error_steps))
-    elif "terminated" in columns:  # not of tables
-        asked.append(_spreads(columns["returns"], kind, limits))
-    return asked
+    more = "returns more" if kind.endswith("return") else f"has the larger {kind}"
+    words = {"kind": kind, "more": more, "steps": first.error_steps}
+
+    def question(key: str, values: Values, differences: Floats, *limited: Any) -> Question:
+        name, *texts = _WORDS[key]
+        title, measure, figure = (text.format(**words) for text in texts)
+        return Question(name, title, measure, figure, values, differences, *limited)
+
+    if limits is not None:
+        width = limits[1] - limits[0]
+        _require_inside(limits, columns.get("returns"))
+    if "returns" in columns:  # (D.3), and between limits also on average
+        returns = one, other = columns["returns"]
+        yield question("return", returns, np.sign(one - other), limits)
+        if limits is not None:
+            differences = _centred(one - other, (-width, width))
+            yield question("mean", returns, differences, limits, width)
+    if event := _event(columns, options.fail_below, options.termination):
+        key, words["when"], ended = event
+        one, other = (values.astype(float) for values in ended)
+        gap = one - other if key == "success" else other - one
+        yield question(key, (one, other), gap, (0.0, 1.0))
+    if "errors" in columns:  # each by the predictor of its own certificate (D.3)
+        one, other = columns["errors"]
+        unseen = ~np.isnan(one) & ~np.isnan(other)
+        one, other = one[unseen], other[unseen]
+        yield question("error", (one, other), np.sign(other - one))
+    elif "terminated" in columns:  # not of tables; by how much two episodes differ (D.4)
+        even = len(first) // 2 * 2
+        one, other = (np.abs(x[0:even:2] - x[1:even:2]) for x in columns["returns"])
+        if limits is None:
+            yield question("spread", (one, other), np.sign(other - one))
+        else:
+            differences = _centred(other - one, (-width, width))
+            yield question("mean spread", (one, other), differences, (0.0, width), width)
+
+
+def _event(
+    columns: Columns, below: float | Off, termination: Termination
+) -> tuple[str, str, Values] | None:
+    """The question on how episodes end, when one fails, and whether each did."""
+    if below != "off" and "undiscounted" in columns:
+        one, other = columns["undiscounted"]
+        return (
+            "failure",
+            f"its undiscounted return is below {below:.12g}",
+            (one < below, other < below),
+        )
+    if "success" in columns:
+        one, other = columns["success"]
+        return "failure", "it is not recorded as a success", (~one, ~other)
+    if "terminated" in columns:
+        return termination, "it terminates early", columns["terminated"]
+    return None
+
+
+def _require_inside(limits: Range, returns: Values | None) -> None:
+    if returns is None:
+        raise InputError("expected no `return_range`, found a table without returns")
+    for name, values in zip("AB", returns, strict=True):
+        low, high = values.min(), values.max()
+        if not limits[0] <= low <= high <= limits[1]:
+            raise InputError(
+                f"expected no return outside the range [{limits[0]:g}, {limits[1]:g}], found "
+                f"[{low:g}, {high:g}] in {name}: give a wider `return_range`, on other episodes "
+                "or with `candidates`, since these have been seen"
+            )
 
 
 def intersect(question: Question, ledger: Ledger, before: Interval | None = None) -> Interval:
@@ -192,19 +327,36 @@ def intersect(question: Question, ledger: Ledger, before: Interval | None = None
     The intervals of (D.1) hold for all numbers of values at once, so their intersection does.
     """
     q = question
-    lower, upper = failures = (
-        ledger.failure(f"{q.name}: lower"),
-        ledger.failure(f"{q.name}: upper"),
-    )
+    failures = ledger.failure(f"{q.name}: lower"), ledger.failure(f"{q.name}: upper")
     low, high = _bounded(q.differences, (-q.width, q.width), failures)
     if before is not None:
         low, high = max(before.low, low), min(before.high, high)
-    return Interval(q, low, high, 1.0 - ledger.candidates * (lower + upper), failures)
+    confidence = 1.0 - ledger.candidates * sum(failures)
+    return Interval(**vars(q), low=low, high=high, confidence=confidence, failures=failures)
 
 
-def _bounded(
-    values: Floats, limits: tuple[float, float], failures: tuple[float, float]
-) -> tuple[float, float]:
+def smallest(holds: Callable[[int], bool], low: int, high: int) -> int | None:
+    """The smallest number in [low, high] from which on something holds; None if nowhere."""
+    if holds(low):
+        return low
+    step = max(low // 2, 1)
+    while not holds(min(low + step, high)):
+        if low + step >= high:
+            return None
+        low, step = low + step, 2 * step
+    high = min(low + step, high)
+    while high - low > max(1, low // 200):
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+def ends_text(low: float, high: float) -> str:
+    """Both ends, rounded outward."""
+    return f"{rounded(low, 'down')} to {rounded(high, 'up')}"
+
+
+def _bounded(values: Floats, limits: Range, failures: tuple[float, float]) -> Range:
     """An interval of the mean of values in [-1, 1], in units in which these are `limits`."""
     low, high = limits
     middle, half = (high + low) / 2.0, (high - low) / 2.0
@@ -216,7 +368,7 @@ def _bounded(
     return max(low, lower - away), min(high, upper + away)
 
 
-def _centred(values: Floats, limits: tuple[float, float]) -> Floats:
+def _centred(values: Floats, limits: Range) -> Floats:
     """In [-1, 1]; values were checked against the limits, so only rounding is clipped."""
     return np.clip((2.0 * values - sum(limits)) / (limits[1] - limits[0]), -1.0, 1.0)
 
@@ -226,114 +378,6 @@ def _gains(differences: Floats) -> Floats:
     bets, _ = fixed_bets()
     with np.errstate(divide="ignore"):
         return np.asarray(np.log1p(np.multiply.outer(bets, differences)).mean(axis=1))
-
-
-def _capital(gains: Floats, n: int) -> float:
-    """Logarithm of the mixture's capital after `n` differences with such gains."""
-    return float(logsumexp(n * gains, b=fixed_bets()[1]))
-
-
-def _returns(columns: Columns, kind: str, limits: Range) -> Iterator[Question]:
-    """Which returns more: in a pair of episodes, and between limits also on average (D.3)."""
-    if "returns" not in columns:
-        return
-    totals = columns["returns"]
-    gap = totals[0] - totals[1]
-    more = "returns more" if kind.endswith("return") else f"has the larger {kind}"
-    sample: dict[str, Any] = {"figure": f"mean {kind}", "values": totals, "limits": limits}
-    yield Question(
-        name="return",
-        title=f"which {more} in a pair of episodes",
-        measure=f"P(the {kind} of A is larger) - P(that of B is), in a pair of episodes",
-        differences=np.sign(gap),
-        **sample,
-    )
-    if limits is not None:
-        width = limits[1] - limits[0]
-        yield Question(
-            name="mean return",
-            title=f"which {more} on average",
-            measure=f"expected {kind} of A - that of B",
-            differences=_centred(gap, (-width, width)),
-            width=width,
-            **sample,
-        )
-
-
-def _outcome(columns: Columns, options: CompareOptions) -> Iterator[Question]:
-    """Which fails less often, or whatever is known of how episodes end (D.3)."""
-    below, means = options.fail_below, options.termination
-    title, favours = "which fails less often", "better"
-    name, figure = "failure", "share that fail"
-    measure = "P(B fails) - P(A fails), where an episode fails if "
-    if below != "off" and "undiscounted" in columns:
-        one, other = (values < below for values in columns["undiscounted"])
-        measure += f"its undiscounted return is below {below:.12g}"
-    elif "success" in columns:
-        one, other = (~values for values in columns["success"])
-        measure += "it is not recorded as a success"
-    elif "terminated" not in columns:
-        return
-    else:
-        one, other = columns["terminated"]
-        if means == "failure":
-            measure += "it terminates early"
-        elif means == "success":
-            name, title = "success", "which reaches its goal more often"
-            measure = "P(A reaches its goal) - P(B does), where an episode does if it terminates"
-            figure = "share that reach the goal"
-        else:
-            name, title = "termination", "early termination"
-            measure = "P(B terminates early) - P(A does)"
-            figure, favours = "share that terminate early", "terminates early less often"
-    ended = one.astype(float), other.astype(float)
-    gap = ended[0] - ended[1]
-    yield Question(
-        name,
-        title,
-        measure,
-        figure,
-        ended,
-        gap if name == "success" else -gap,
-        _PROBABILITY,
-        favours=favours,
-    )
-
-
-def _spreads(totals: tuple[Floats, Floats], kind: str, limits: Range) -> Question:
-    """Whose return is more predictable: by how much two of its episodes differ (D.4)."""
-    even = len(totals[0]) // 2 * 2
-    first, second = (np.abs(x[0:even:2] - x[1:even:2]) for x in totals)
-    width = 1.0 if limits is None else limits[1] - limits[0]
-    return Question(
-        name="predictability",
-        title=f"whose {kind} is more predictable",
-        measure=f"P(two {kind}s of A differ by less than two of B) - P(by more)"
-        if limits is None
-        else f"expected difference of two {kind}s of B - that of A",
-        figure=f"mean difference of two {kind}s",
-        values=(first, second),
-        differences=np.sign(second - first)
-        if limits is None
-        else _centred(second - first, (-width, width)),
-        limits=None if limits is None else (0.0, width),
-        width=width,
-    )
-
-
-def _errors(one: Floats, other: Floats, steps: str) -> Question:
-    """Whose return is predicted better, each by the predictor of its own certificate (D.3)."""
-    unseen = ~np.isnan(one) & ~np.isnan(other)
-    first, second = one[unseen], other[unseen]
-    return Question(
-        name="predictability",
-        title="whose return is more predictable",
-        measure="P(the RMS error of A is smaller) - P(that of B is), in a pair of episodes, each "
-        f"predicted by its certificate at {steps}",
-        figure="mean RMS error of an episode",
-        values=(first, second),
-        differences=np.sign(second - first),
-    )
 
 
 def _mean(values: Floats) -> float:

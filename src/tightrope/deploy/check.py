@@ -42,37 +42,42 @@ _AGAIN = "on other episodes, or with `candidates`"  # these have been looked at
 class Conditions:
     """What a certificate must state.
 
+    Attributes:
+        max_rms: Largest RMS error of the predicted return, in return units: of the headline, or of
+            the statement that share or unit names.
+        min_return: Smallest return, undiscounted, that 90 % of new episodes must reach.
+        min_mean_return: Smallest expected return, undiscounted; needs a certificate with a return
+            floor.
+        max_failure: Largest probability that an episode fails.
+        min_success: Smallest probability that an episode succeeds.
+        min_confidence: Smallest confidence that all statements used hold together; without another
+            condition, all statements that need only independent episodes.
+        share: Share of new episodes that max-rms and min-return must be stated for, at the least;
+            off: the headline's for max-rms, 90 % for min-return, and nothing below 90 % for either.
+        unit: Use the mean risk of this unit for max-rms instead of the headline; step rests on
+            independent steps.
+        failure: The failure of max-failure: early (it terminates), success (there was none) or
+            return (less than the certificate's fail-below); all: every one that the certificate
+            states.
+        discounted: Use discounted returns for min-return and min-mean-return.
+        allow_clipped: Largest share of returns outside the range that a mean risk is clipped to,
+            for max-rms.
+
     Raises:
         InputError: a value is outside its set, or goes with a condition that is not there.
     """
 
     max_rms: Annotated[float, Field(ge=0)] | Off = "off"
-    """Largest RMS error of the predicted return, in return units: of the headline, or of the
-    statement that share or unit names."""
     min_return: float | Off = "off"
-    """Smallest return, undiscounted, that 90 % of new episodes must reach."""
     min_mean_return: float | Off = "off"
-    """Smallest expected return, undiscounted; needs a certificate with a return floor."""
     max_failure: _Probability | Off = "off"
-    """Largest probability that an episode fails."""
     min_success: _Probability | Off = "off"
-    """Smallest probability that an episode succeeds."""
     min_confidence: _Probability | Off = "off"
-    """Smallest confidence that all statements used hold together; without another condition, all
-    statements that need only independent episodes."""
     share: _Probability | Off = "off"
-    """Share of new episodes that max-rms and min-return must be stated for, at the least; off: the
-    headline's for max-rms, 90 % for min-return, and nothing below 90 % for either."""
     unit: Unit | Off = "off"
-    """Use the mean risk of this unit for max-rms instead of the headline; step rests on independent
-    steps."""
     failure: Literal["early", "success", "return", "all"] = "all"
-    """The failure of max-failure: early (it terminates), success (there was none) or return (less
-    than the certificate's fail-below); all: every one that the certificate states."""
     discounted: bool = False
-    """Use discounted returns for min-return and min-mean-return."""
     allow_clipped: _Probability = 0.01
-    """Largest share of returns outside the range that a mean risk is clipped to, for max-rms."""
 
     def __post_init__(self) -> None:
         for name, conditions in _GOES_WITH.items():

@@ -4,13 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tightrope.comparison.result import (
-    Comparison,
-    bounds_text,
-    confidence_sentence,
-    title,
-    verdict_text,
-)
+from tightrope.comparison import Comparison
 from tightrope.files import write_text
 from tightrope.reports.charts import Axis, Chart, Series, number
 from tightrope.reports.render import as_json, render
@@ -34,13 +28,10 @@ def comparison_page(comparison: Comparison) -> str:
         "comparison.html.j2",
         ["chart.js"],
         c=comparison,
-        bounds_text=bounds_text,
         charts=charts,
-        confidence=confidence_sentence(comparison),
         data=as_json({"charts": {chart.key: chart.data() for chart in charts}}),
         summary=str(comparison),
-        title=title(comparison),
-        verdict_text=verdict_text,
+        title=comparison.title,
     )
 
 

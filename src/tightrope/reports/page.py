@@ -12,7 +12,7 @@ from tightrope.certificates import Certificate, Options, Statement
 from tightrope.certificates.assumptions import overall
 from tightrope.certificates.ledger import LedgerEntry
 from tightrope.certificates.observed import observed_in_test
-from tightrope.certificates.statements.pac_bayes import MU, Portion
+from tightrope.certificates.statements.pac_bayes import Portion
 from tightrope.certificates.text import (
     claims,
     details,
@@ -190,9 +190,9 @@ def _levels(p: Portion, delta: float, kappa: float) -> tuple[float, ...]:
     if p.kind == "fixed":
         spread = p.upper_plus
     elif p.kind == "excess":
-        drawn = MU + p.upper_plus - p.lower_minus
+        drawn = p.upper_plus - p.lower_minus
         certain = split_kl(
-            p.upper_plus, p.lower_minus, kl=0.0, n=p.n, delta=delta, low=-kappa, high=1.0, mu=MU
+            p.upper_plus, p.lower_minus, kl=0.0, n=p.n, delta=delta, low=-kappa, high=1.0, mu=0.0
         )
     elif p.bet is None:
         certain = pac_bayes_kl(min(p.upper_plus, 1.0), kl=0.0, n=p.n, delta=delta)
