@@ -166,7 +166,7 @@ def poisoned(name, value):
 BAD = {
     "a NaN reward": (
         poisoned("rewards", np.nan),
-        "finite numbers in the column rewards, found nan in row 4",
+        "finite numbers in the column rewards, found NaN in row 4",
     ),
     "an infinite reward": (poisoned("rewards", -np.inf), "finite .* rewards, found -inf in row 4"),
     "a NaN observation": (poisoned("observations", np.nan), "finite .* observations.*row 4"),

@@ -173,7 +173,7 @@ def test_a_damaged_minari_dataset_is_an_input_error(file, database):
     for kept in (0, 10, len(content) // 2):
         path.write_bytes(content[:kept])
         for source in ("walks/pendulum-v0", database / "walks" / "pendulum-v0"):
-            with pytest.raises(InputError, match="cannot read 'walks/pendulum-v0'") as refusal:
+            with pytest.raises(InputError, match=r"cannot read '.*walks/pendulum-v0'") as refusal:
                 load_episodes(source)
             assert "\n" not in str(refusal.value)
 

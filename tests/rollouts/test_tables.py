@@ -373,7 +373,7 @@ BAD = [
     ({"step": ["a"] * 8}, "numbers in the column step"),
     ({"terminated": list(range(8))}, "true and false in the column terminated"),
     ({"success": [0.5] * 8}, "true and false in the column success"),
-    ({"obs_1": [1.0] * 5 + [math.nan] * 3}, "finite numbers in.* obs_1, found nan in row 5"),
+    ({"obs_1": [1.0] * 5 + [math.nan] * 3}, "finite numbers in.* obs_1, found NaN in row 5"),
     ({"reward": [1.0] * 6 + [math.inf] * 2}, "column reward, found inf in row 6"),
     ({"obs_1": [1.0] * 7 + [1e300]}, r"found 1e\+300 in row 7"),
     ({"reward": [1.0] * 7 + [None]}, "numbers in the column reward, found '?(None|nan)'? in row 7"),

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from tightrope.errors import InputError
+from tightrope.errors import InputError, reading
 from tightrope.files import refuse_links
 from tightrope.imports import needed
 from tightrope.records import one_problem
@@ -86,9 +86,11 @@ def import_lerobot(folder: Path, columns: Columns = None) -> Episodes:
         files = sorted((folder / "data").glob("*/*.parquet"))
         if not files:
             raise InputError(f"expected data/*/*.parquet, found none: {_DOWNLOAD}")
-        table = pyarrow.concat_tables(
-            (parquet(path, names) for path in files), promote_options="permissive"
-        )
+        tables = []
+        for path in files:
+            with reading(str(path.relative_to(folder))):
+                tables.append(parquet(path, names))
+        table = pyarrow.concat_tables(tables, promote_options="permissive")
         found = len(table[_INDEX].unique()), len(table)
         if found != (info.total_episodes, info.total_frames):
             raise InputError(

@@ -257,7 +257,7 @@ def _require_policy(source: str | Path) -> None:
     path = Path(module if named else source)
     if path.is_dir() or (named and path.suffix != ".py"):
         return
-    if not path.is_file() or path.suffix not in (*_PROGRAMS, ".py"):
+    if not path.is_file() or not (named or path.suffix in _PROGRAMS):
         if path.exists() and is_recording(source):
             raise InputError(f"expected a policy, found recorded episodes, {str(source)!r}")
         raise _refusal(f"{_POLICIES} or {RECORDINGS}", path)

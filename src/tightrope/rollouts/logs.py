@@ -205,7 +205,7 @@ def parquet(path: Path, names: list[str]) -> Any:
     with ParquetFile(path) as file:
         schema, metadata = file.schema_arrow, file.metadata
     if missing := set(names) - set(schema.names):
-        raise InputError(f"expected a column {min(missing)}, found none in {str(path)!r}")
+        raise InputError(f"expected a column {min(missing)}, found none")
     kinds = {name: schema.field(name).type for name in names}
     for name, kind in kinds.items():
         if not _is_plain(kind):

@@ -195,9 +195,9 @@ def _matrix(values: Any, name: str, rows: int, role: str) -> NDArray[Any]:
         converted = array.astype(_TYPES.get(role, array.dtype), copy=False)
     if converted.dtype.kind == "f" and not np.isfinite(converted).all():
         row, column = np.argwhere(~np.isfinite(converted))[0]
+        found = f"{array[row, column]:g}".replace("nan", "NaN")
         raise InputError(
-            f"expected finite numbers in the column {name}, found {array[row, column]:g} in row "
-            f"{row}"
+            f"expected finite numbers in the column {name}, found {found} in row {row}"
         )
     return converted
 
