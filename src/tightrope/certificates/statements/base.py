@@ -282,12 +282,7 @@ class Family(ABC):
 
 
 def limit_at(
-    scores: Values,
-    share: float = 0.9,
-    *,
-    delta: float,
-    at_least: bool = False,
-    note: str = "",
+    scores: Values, share: float = 0.9, *, delta: float, at_least: bool = False, note: str = ""
 ) -> Limit:
     """An order statistic (T.1): in at least `share` of new episodes a score is within it.
 
