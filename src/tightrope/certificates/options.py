@@ -127,6 +127,8 @@ class Options:
         if self.until != "off":
             target_of(self.until)
         fixed, search = scheme(self.scheme).fixed and not self.paper, self.until != "off"
+        if not scheme(self.scheme).fixed and self.episodes != "auto":
+            scheme(self.scheme).sizes(self.episodes, 0)  # refuses too few
         low, high = (0.0, 1.0) if self.return_range == "auto" else self.return_range
         own = (self.scheme, self.preset, self.unit) != ("auto", "tight", "auto")
         useless = next((name for name in _NOT_UNTIL if search and self.asks_for(name)), "")
