@@ -3,7 +3,7 @@
 import functools
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 import numpy as np
 from pydantic import ConfigDict, ValidationError
@@ -11,12 +11,18 @@ from pydantic.dataclasses import dataclass as _validated
 
 from tightrope.errors import InputError
 
-__all__ = ["STRICT", "checked", "one_problem", "plain"]
+__all__ = ["STRICT", "Strict", "checked", "one_problem", "plain"]
 
 T = TypeVar("T")
 
-# Every record states this itself: nested dataclasses do not inherit it.
 STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class Strict:
+    """Base of every dataclass in a record: no other keys, no conversion, no NaN or infinity."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
 
 _WORDS = {
     "a valid integer": "a whole number",

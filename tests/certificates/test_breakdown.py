@@ -6,8 +6,8 @@ from recordings import certified, recording
 
 from tightrope.bounds import kl_inverse_lower, kl_inverse_upper, xi
 from tightrope.certificates.breakdown import breakdown
-from tightrope.certificates.ledger import chain_ledger
-from tightrope.certificates.statements.pac_bayes import Measured, bound_chain
+from tightrope.certificates.ledger import Ledger
+from tightrope.certificates.statements.pac_bayes import Portion, bound_chain
 
 
 def measured(**changes):
@@ -20,7 +20,7 @@ def measured(**changes):
         "mean": 0.02,
         "mean_plus": 0.02,
     }
-    return Measured(**{**given, **changes})
+    return Portion(**{**given, **changes})
 
 
 def bound_risk(one):
@@ -29,11 +29,11 @@ def bound_risk(one):
 
 
 EXCESS = {"mean": 0.004, "mean_plus": 0.012, "mean_minus": 0.008}
-LEDGER = chain_ledger(3)
+LEDGER = Ledger.chain(3)
 
 
 def parts_of(portions, ledger=LEDGER, kappa=0.5):
-    return breakdown(portions, ledger.entries(), kappa)
+    return breakdown(portions, ledger.entries, kappa)
 
 
 def test_the_parts_of_a_risk_are_those_of_a_plain_evaluation_of_p1():

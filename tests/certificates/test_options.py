@@ -64,7 +64,6 @@ WRONG = [
     ({"paper": 1}, "`paper` must be true or false, found 1"),
     # what does not go together
     ({"clock": "off", "time_limit": 9}, "no `time_limit` with `clock` off, found 9"),
-    ({"scheme": "rec-6", "episodes": 5}, "at least 6 validation episodes for rec-6, found 5"),
     ({"paper": True, "scheme": "rec-2"}, "`paper` without `scheme`, `preset` and `unit`"),
     ({"paper": True, "unit": "episode"}, "`paper` without `scheme`, `preset` and `unit`"),
     ({"paper": True, "fit_episodes": 9}, "no `fit_episodes` with `paper`, found 9"),
@@ -73,7 +72,7 @@ WRONG = [
     ({"scheme": "holdout", "pilot_episodes": 5}, "no `pilot_episodes` with holdout"),
     ({"scheme": "rec-2", "fit_episodes": 5}, "no `fit_episodes` with rec-2, found 5"),
     ({"scheme": "nonrec-inf", "fit_episodes": 5}, "no `fit_episodes` with nonrec-inf"),
-    ({"gamma": 1.0, "discounted_floor": 2.0}, "`return_floor` with `gamma` 1, found .* 2: there"),
+    ({"gamma": 1.0, "discounted_floor": 2.0}, "`return_floor` with `gamma` 1, found .* 2.0: there"),
     ({"max_episodes": 40}, "`until` with `max_episodes`, found 40 and no target"),
     ({"until": "rms<=2", "episodes": 9}, "`max_episodes` with `until`, found `episodes` 9"),
     *(

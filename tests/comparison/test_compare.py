@@ -15,7 +15,7 @@ from scipy.stats import binom
 from tightrope.bounds import difference_lower, difference_upper
 from tightrope.certificates.certify import certify
 from tightrope.certificates.folder import load_certificate
-from tightrope.certificates.ledger import comparison_ledger
+from tightrope.certificates.ledger import Ledger
 from tightrope.comparison.compare import compare
 from tightrope.comparison.questions import Question, intersect
 from tightrope.errors import InputError
@@ -496,7 +496,7 @@ def test_two_equal_policies_are_told_apart_as_rarely_as_promised(repetitions, lo
 
 
 def test_intervals_only_get_narrower_and_a_drifting_log_is_a_contradiction():
-    ledger = comparison_ledger(["return"], delta=0.05, delta_prime=0.05)
+    ledger = Ledger.comparison(["return"], delta=0.05, delta_prime=0.05)
     early, late = (
         Question("return", "", "", "", (np.ones(1),) * 2, np.repeat([1.0, -1.0], counts))
         for counts in ((60, 0), (60, 3000))

@@ -313,7 +313,7 @@ def test_choices_on_the_same_cross_fitted_predictions(name):
     split, settings = found.split, found.split.settings
     scaling, rows = split.scaling, split.fit_rows
     clipped = replace(rows, returns=np.clip(rows.returns, scaling.low, scaling.high))
-    fit = Evidence.left_out(split.fit, clipped, found.fitted.left_out, scaling, settings.gamma)
+    fit = Evidence.from_pairs(split.fit, clipped, found.fitted.left_out, scaling, settings.gamma)
     # Both units had the failure probability of the mean over steps.
     delta = found.statement("mean-risk", unit="step")["delta"]
     task = Task(len(split.calibration), delta, split.thin, scaling.high)

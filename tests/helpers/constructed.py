@@ -4,11 +4,14 @@ The first feature of an observation is what is predicted there, and `reader` a p
 it; so every error is whatever a test wants it to be.
 """
 
+from fractions import Fraction
+
 import numpy as np
 
 from tightrope.certificates import Evidence, Options, settle
 from tightrope.certificates.certify import issue
 from tightrope.certificates.fitting import FitRecord, FittedPredictor
+from tightrope.certificates.ledger import Ledger
 from tightrope.posteriors import Clock, ReturnPredictor, Scaling
 from tightrope.rollouts import Episode, join, pairs
 
@@ -74,6 +77,14 @@ def evidence(
     scaling = Scaling(low, high, "user", *moments, clock)
     rows = pairs(episodes, gamma=gamma, thin=thin)
     return Evidence(episodes, rows, predicted, scaling, gamma, thin)
+
+
+def stated(family, seen, chosen=None, delta=0.05):
+    """The statements of a family that has this failure probability for itself."""
+    budget = family.budget if family.unit == "step" else "joint"
+    shares = [(family.budget, budget, "both", Fraction(1))]
+    ledger = Ledger.of(shares, delta=0.9 * delta, delta_prime=0.1 * delta)
+    return family.state(seen, chosen or {}, ledger)
 
 
 def reader(split, **_):

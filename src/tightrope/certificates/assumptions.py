@@ -138,7 +138,7 @@ def _assumptions(split: Split, settings: Settings, subject: Mapping[str, Any]) -
         f"Mean risks are about returns clipped to [{scaling.low:.4g}, {scaling.high:.4g}], a range "
         f"fixed by {SOURCES[scaling.source]} before the calibration episodes were used."
     )
-    if settings.scheme.anytime:
+    if settings.scheme.kind == "sequential":
         yield (
             "The bounds hold at every number of episodes at once, so the search could stop at any."
         )

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from tightrope.bounds import bet_loss, pac_bayes_bet, pac_bayes_kl, split_kl
 from tightrope.certificates.ledger import LedgerEntry
-from tightrope.certificates.statements.pac_bayes import MU, Portion
+from tightrope.certificates.statements.pac_bayes import Portion
 
 __all__ = ["PARTS", "Parts", "breakdown"]
 
@@ -55,9 +55,9 @@ def _levels(p: Portion, delta: float, kappa: float) -> tuple[float, ...]:
     if p.kind == "fixed":
         spread = p.upper_plus
     elif p.kind == "excess":
-        drawn = MU + p.upper_plus - p.lower_minus
+        drawn = p.upper_plus - p.lower_minus
         certain = split_kl(
-            p.upper_plus, p.lower_minus, kl=0.0, n=p.n, delta=delta, low=-kappa, high=1.0, mu=MU
+            p.upper_plus, p.lower_minus, kl=0.0, n=p.n, delta=delta, low=-kappa, high=1.0, mu=0.0
         )
     elif p.bet is None:
         certain = pac_bayes_kl(min(p.upper_plus, 1.0), kl=0.0, n=p.n, delta=delta)

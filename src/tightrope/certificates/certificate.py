@@ -1,24 +1,23 @@
 """The certificate: a frozen record of every statement and of what it was made from."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from pydantic import ConfigDict
 
 from tightrope.certificates.diagnostics import Checks
 from tightrope.certificates.evidence import Evidence
 from tightrope.certificates.ledger import LedgerEntry
 from tightrope.certificates.options import Options, Unit
 from tightrope.certificates.settings import Settings
-from tightrope.certificates.statements import check_chosen
 from tightrope.certificates.statements.base import Count, Number, Probability, Statement
 from tightrope.certificates.statements.pac_bayes import Portion
 from tightrope.errors import InputError
 from tightrope.posteriors import Gaussians, RangeSource, ReturnPredictor
-from tightrope.records import STRICT
+from tightrope.records import Strict
 from tightrope.rollouts import Episodes
 
 if TYPE_CHECKING:
@@ -27,12 +26,14 @@ if TYPE_CHECKING:
 __all__ = ["Certificate", "Counts", "Record", "ReturnRange"]
 
 # What a certificate with a predictor states and that of a table of results does not.
-_PREDICTED: tuple[str, ...] = ("bound", "effective_n", "return_range", "clipped_share", "steps")
-_PREDICTED += ("train_error", "constant_error", "per_step_error", "truncated_episodes")
+PREDICTED = (
+    *("bound", "effective_n", "return_range", "clipped_share", "steps", "truncated_episodes"),
+    *("train_error", "constant_error", "per_step_error"),
+)
 
 
 @dataclass(frozen=True)
-class ReturnRange:
+class ReturnRange(Strict):
     """The returns that mean risks are clipped to, and what fixed them.
 
     Attributes:
@@ -40,8 +41,6 @@ class ReturnRange:
         high: largest return.
         source: the fitting set, the pilot, the user or the training record.
     """
-
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     low: Number
     high: Number
@@ -53,7 +52,7 @@ class ReturnRange:
 
 
 @dataclass(frozen=True)
-class FitRecord:
+class FitRecord(Strict):
     """How one fit went.
 
     Attributes:
@@ -65,8 +64,6 @@ class FitRecord:
         objective: what was minimised; empty for a regression.
     """
 
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
-
     kind: Literal["regression", "posterior"]
     rows: int
     updates: tuple[int, ...]
@@ -76,7 +73,7 @@ class FitRecord:
 
 
 @dataclass(frozen=True)
-class Counts:
+class Counts(Strict):
     """Episodes by use.
 
     Attributes:
@@ -85,8 +82,6 @@ class Counts:
         calibration: the statements on the predictor rest on them.
         test: enter no bound.
     """
-
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     pilot: Count
     fit: Count
@@ -105,7 +100,7 @@ class Counts:
 
 
 @dataclass(frozen=True, repr=False)
-class Record:
+class Record(Strict):
     """What the document `certificate.json` holds.
 
     Errors and bounds are on the normalised scale, where 1 is the width of the return range; names
@@ -143,8 +138,6 @@ class Record:
         digests: SHA-256 of the files beside the document.
     """
 
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
-
     options: Options
     settings: Settings
     bound: Probability | None
@@ -178,15 +171,12 @@ class Record:
         if not self.headline < len(self.statements):
             count = len(self.statements)
             raise InputError(f"expected a headline among {count} statements, found {self.headline}")
-        predicted = [name for name in _PREDICTED if getattr(self, name) is not None]
-        none = not predicted and self.test_error is None
-        if len(predicted) < len(_PREDICTED) and not none:
+        stated = [name for name in (*PREDICTED, "test_error") if getattr(self, name) is not None]
+        if stated and not {*PREDICTED} <= {*stated}:
             raise InputError(
-                f"expected numbers on predictions, or none for a table of results, found only "
-                f"{', '.join(predicted or ['test_error'])}"
+                "expected numbers on predictions, or none for a table of results, found only "
+                f"{', '.join(stated)}"
             )
-        for each in self.statements:
-            check_chosen(each)
 
     @property
     def scheme(self) -> str:
@@ -196,7 +186,7 @@ class Record:
     @property
     def pac_bayes(self) -> bool:
         """Whether `bound` is a PAC-Bayes bound; otherwise the calibration set is held out."""
-        return self.settings.scheme.pac_bayes
+        return not self.settings.scheme.fixed
 
     @property
     def unit(self) -> Unit:
@@ -338,9 +328,12 @@ class Certificate(Record):
         return self.rollouts.span(seen, total) if seen < total else None
 
     def evidence(self, episodes: Episodes, *, everywhere: bool = True) -> Evidence:
-        """Any episodes with the deterministic predictions along them, or at their pairs alone."""
+        """Any episodes with the deterministic predictions along them, or at their pairs alone.
+
+        Without predictions for a table of results.
+        """
         gamma, thin = self.settings.gamma, self.thin
-        return Evidence.of(self.predictor, episodes, gamma=gamma, thin=thin, everywhere=everywhere)
+        return Evidence.of(self.fitted, episodes, gamma=gamma, thin=thin, everywhere=everywhere)
 
     def plot(self, axes: Sequence[Any] | None = None) -> Any:
         """Draw predictions along one episode, and the RMS error of every episode.
@@ -381,21 +374,14 @@ class Certificate(Record):
         Raises:
             InputError: pandas is not installed.
         """
-        import dataclasses
-        import importlib
-
         try:
-            pandas = importlib.import_module("pandas")
+            import pandas
         except ImportError:
             raise InputError("a data frame needs pandas: pip install pandas") from None
-        return pandas.DataFrame([dataclasses.asdict(each) for each in self.statements])
+        return pandas.DataFrame([asdict(each) for each in self.statements])
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        from tightrope.certificates.text import summary
-
-        return f"<pre>{escape(summary(self))}</pre>"
+        return f"<pre>{escape(str(self))}</pre>"
 
     def __str__(self) -> str:
         from tightrope.certificates.text import summary

@@ -10,7 +10,6 @@ from tightrope.certificates.properties import measure_properties, properties_of
 from tightrope.certificates.recompute import recompute
 from tightrope.certificates.settings import Settings, settle, training_scaling
 from tightrope.certificates.split import split_episodes
-from tightrope.certificates.table_certificate import certify_table
 from tightrope.errors import InputError
 from tightrope.rollouts import (
     Episodes,
@@ -72,7 +71,7 @@ def certify(
     asked, measured = Options.of(options), properties_of(properties)
     rollout = rollout or Rollout()
     opened = open_source(source, env, rollout, columns, frozen=frozen, evaluation=evaluation)
-    training = None if isinstance(opened, Episodes) else training_scaling(asked, opened)
+    training = training_scaling(asked, opened)
     settings = settle(asked, opened, properties=measured, preset=preset_values, training=training)
 
     def collect_episodes(count: int, first: int = 0) -> Episodes:
@@ -164,10 +163,10 @@ def issue(
         fit: fits the predictor; a cache around it shares fits between certificates.
         progress: show a bar on standard error.
     """
-    if settings.scheme.kind == "table":
-        return certify_table(episodes, settings, options=options)
+    split = split_episodes(episodes, settings, training)
+    if settings.scheme.kind == "table":  # nothing to fit
+        return recompute(split, None, options=options)
     from tightrope.certificates.fitting import fit_predictor, fit_with_bar
 
-    split = split_episodes(episodes, settings, training)
     fitted = fit_with_bar(split, fit or fit_predictor, shown=progress)
-    return recompute(split, fitted, chosen=None, options=options)
+    return recompute(split, fitted, options=options)

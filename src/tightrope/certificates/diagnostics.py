@@ -6,33 +6,26 @@ most. A test that does not reject proves nothing.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ConfigDict, Field
+from pydantic import Field
 from scipy.stats import rankdata
 
 from tightrope.certificates.evidence import Evidence
 from tightrope.certificates.split import Split
 from tightrope.certificates.statements.pac_bayes import starts_of, unit_mean
 from tightrope.posteriors import draw_losses
-from tightrope.records import STRICT
+from tightrope.records import Strict
 from tightrope.rollouts import Pairs
+from tightrope.rollouts.results_table import table_of
 from tightrope.seeds import Stream, child_seed
 
 if TYPE_CHECKING:
     from tightrope.certificates.fitting import FittedPredictor
 
-__all__ = [
-    "LEVEL",
-    "Checks",
-    "Comparison",
-    "compare_errors",
-    "dependence",
-    "drift",
-    "effective_size",
-]
+__all__ = ["LEVEL", "Checks", "compare_errors", "dependence", "drift", "drift_of", "effective_size"]
 
 LEVEL = 5e-3
 _PERMUTATIONS = 199  # with the order found, 200: the smallest p-value is LEVEL
@@ -44,7 +37,7 @@ PValue = Annotated[float, Field(gt=0, le=1)]
 
 
 @dataclass(frozen=True)
-class Checks:
+class Checks(Strict):
     """P-values of what statements assume.
 
     Attributes:
@@ -52,8 +45,6 @@ class Checks:
         drift: that returns do not depend on the order in which episodes were recorded; None without
             an order, and `dependence` without steps.
     """
-
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     dependence: PValue | None
     drift: PValue | None
@@ -69,29 +60,8 @@ class Checks:
         return self.drift is not None and self.drift <= LEVEL
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """Fields of the record on errors: they enter no bound, and are on the normalised scale.
-
-    Attributes:
-        train_error: of the predictor on the calibration episodes.
-        test_error: on the test episodes; None without any.
-        constant_error: of one constant, on test episodes or without any on those of `train_error`.
-        per_step_error: of the mean return at each elapsed step, there.
-        effective_n: steps that carry as much information on the loss as the last portion's do.
-        checks: whether steps look independent, and episodes alike.
-    """
-
-    train_error: float
-    test_error: float | None
-    constant_error: float
-    per_step_error: float
-    effective_n: float
-    checks: Checks
-
-
-def compare_errors(fitted: "FittedPredictor", split: Split, seen: Evidence) -> Comparison:
-    """Compare the predictor with a constant and with the mean of each step.
+def compare_errors(fitted: "FittedPredictor", split: Split, seen: Evidence) -> dict[str, Any]:
+    """Fields of the record that compare the predictor with a constant and the mean of each step.
 
     The baselines are fixed on the fitting set of a fixed predictor, and otherwise on the validation
     episodes, as the predictor is.
@@ -101,8 +71,8 @@ def compare_errors(fitted: "FittedPredictor", split: Split, seen: Evidence) -> C
         split: the episodes.
         seen: the calibration episodes with predictions.
     """
-    settings, scaling = split.settings, split.scaling
-    fixed, unit, seed = settings.scheme.fixed, settings.unit, settings.seed
+    fixed, unit = split.settings.scheme.fixed, split.settings.unit
+    known = split.pairs_of(split.fit) if fixed and split.fit is not None else split.rows
     rows = seen.pairs if fixed else split.rows
     train = seen.losses if fixed else _drawn_losses(fitted, rows, split, Stream.TRAIN_ERROR)
     of, test = rows, None
@@ -114,26 +84,36 @@ def compare_errors(fitted: "FittedPredictor", split: Split, seen: Evidence) -> C
         else:
             losses = _drawn_losses(fitted, of, split, Stream.TEST_ERROR)
         test = unit_mean(losses, of.episode, unit)
-    known = split.pairs_of(split.fit) if fixed and split.fit is not None else split.rows
-    goal, past = scaling.targets(of.returns), scaling.targets(known.returns)
+    goal, past = split.scaling.targets(of.returns), split.scaling.targets(known.returns)
     counts = np.bincount(known.step)
     by_step = np.bincount(known.step, weights=past) / np.maximum(counts, 1)
     by_step = np.where(counts > 0, by_step, past.mean())
     reached = np.minimum(of.step, len(by_step) - 1)
-    last = 0 if fixed else split.row_of(split.starts[-2])
-    return Comparison(
-        train_error=unit_mean(train, rows.episode, unit),
-        test_error=test,
-        constant_error=unit_mean(np.square(goal - past.mean()), of.episode, unit),
-        per_step_error=unit_mean(np.square(goal - by_step[reached]), of.episode, unit),
-        effective_n=effective_size(train[last:], rows.episode[last:]),
-        checks=Checks(
-            dependence=dependence(
-                train[last:], rows.episode[last:], child_seed(seed, Stream.CHECKS, 0)
-            ),
-            drift=drift([split.validation.returns(1.0)], child_seed(seed, Stream.CHECKS, 1)),
-        ),
-    )
+    last = slice(0 if fixed else split.row_of(split.starts[-2]), None)
+    train_last, episode = train[last], rows.episode[last]
+    seed = child_seed(split.settings.seed, Stream.CHECKS, 0)
+    return {
+        "train_error": unit_mean(train, rows.episode, unit),
+        "test_error": test,
+        "constant_error": unit_mean(np.square(goal - past.mean()), of.episode, unit),
+        "per_step_error": unit_mean(np.square(goal - by_step[reached]), of.episode, unit),
+        "effective_n": effective_size(train_last, episode),
+        "checks": Checks(dependence(train_last, episode, seed), drift_of(split)),
+    }
+
+
+def drift_of(split: Split) -> float | None:
+    """P-value of episodes that are alike; None for a table whose order tells nothing."""
+    numbers, ends, table = [split.validation.returns(1.0)], [], table_of(split.used)
+    if table is not None:
+        if not table["ordered"]:
+            return None
+        success = split.validation.success
+        numbers = numbers if table["returns"] else []
+        numbers += [] if success is None else [success.astype(float)]
+        ends = np.cumsum([count for _, count in table["tasks"]])[:-1].tolist()
+    tasks = np.split(np.stack(numbers), ends, axis=1)
+    return drift(tasks, child_seed(split.settings.seed, Stream.CHECKS, 1))
 
 
 def effective_size(loss: Values, episode: NDArray[np.int64]) -> float:
@@ -171,10 +151,10 @@ def dependence(losses: Values, episode: NDArray[np.int64], seed: int) -> float:
     def between(values: Values) -> float:
         return float(np.sum(np.add.reduceat(values, starts) ** 2 / counts))
 
-    rng = np.random.default_rng(seed)
-    found = between(deviation)
+    rng, found = np.random.default_rng(seed), between(deviation)
     shuffled = [between(rng.permutation(deviation)) for _ in range(_PERMUTATIONS)]
-    return _p_value(found, np.array(shuffled))
+    reached = sum(other >= found * (1.0 - _TIE) for other in shuffled)
+    return (1 + reached) / (1 + _PERMUTATIONS)
 
 
 def drift(tasks: Sequence[Values], seed: int) -> float:
@@ -194,7 +174,7 @@ def drift(tasks: Sequence[Values], seed: int) -> float:
     mean, spread = found.mean(axis=0), found.std(axis=0)
     unusual = (found - mean) / np.where(spread > _TIE * (1.0 + mean), spread, np.inf)
     first, others = unusual[0].max(), unusual[1:].max(axis=1)
-    return (1 + int(np.sum(others >= first - _TIE))) / (1 + len(others))
+    return (1 + int(np.sum(others >= first - _TIE))) / (1 + _PERMUTATIONS)
 
 
 def _changes(numbers: Values, rng: np.random.Generator) -> Values:
@@ -223,8 +203,3 @@ def _drawn_losses(fitted: "FittedPredictor", of: Pairs, split: Split, stream: St
         sampling=split.settings.sampling,
     )
     return np.asarray(drawn.mean(axis=0))
-
-
-def _p_value(found: float, shuffled: Values) -> float:
-    reached = int(np.sum(shuffled >= found * (1.0 - _TIE)))
-    return (1 + reached) / (1 + len(shuffled))

@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 from tightrope.posteriors import ReturnPredictor, Scaling
 from tightrope.rollouts import Episodes, Pairs, pairs
 
-__all__ = ["Evidence", "every"]
+__all__ = ["UNSCALED", "Evidence", "every", "ordinal"]
 
 Values = NDArray[np.float64]
+# Where nothing is predicted: returns are as they are.
+UNSCALED = Scaling(0.0, 1.0, "user", np.zeros(0, np.float32), np.zeros(0, np.float32))
 
 
 @dataclass(frozen=True, repr=False)
@@ -22,7 +24,7 @@ class Evidence:
         episodes: whole episodes.
         pairs: the steps that count.
         predicted: (steps,) predicted return at every step, in return units; NaN where nothing was
-            predicted, which is at no pair.
+            predicted, which is at no pair or at every one.
         scaling: return range and clock.
         gamma: discount factor.
         thin: every `thin`-th step is a pair.
@@ -38,7 +40,7 @@ class Evidence:
     @classmethod
     def of(
         cls,
-        predictor: ReturnPredictor,
+        predictor: ReturnPredictor | None,
         episodes: Episodes,
         *,
         gamma: float,
@@ -47,29 +49,29 @@ class Evidence:
     ) -> "Evidence":
         """With predictions at every step, or at the pairs alone, which takes less time."""
         rows = pairs(episodes, gamma=gamma, thin=thin)
+        if predictor is None:
+            return cls.from_pairs(episodes, rows, None, UNSCALED, gamma, thin)
         if everywhere:
-            predicted = predictor.along(episodes)
-        else:
-            predicted = np.full(len(episodes.rewards), np.nan)
-            at = episodes.offsets[rows.episode] + rows.step
-            normalised = predictor.normalised(rows.observations, rows.step)
-            predicted[at] = predictor.scaling.returns(normalised)
-        return cls(episodes, rows, predicted, predictor.scaling, gamma, thin)
+            along = predictor.along(episodes)
+            return cls(episodes, rows, along, predictor.scaling, gamma, thin)
+        normalised = predictor.normalised(rows.observations, rows.step)
+        return cls.from_pairs(episodes, rows, normalised, predictor.scaling, gamma, thin)
 
     @classmethod
-    def left_out(
+    def from_pairs(
         cls,
         episodes: Episodes,
         rows: Pairs,
-        left_out: Values | None,
+        normalised: Values | None,
         scaling: Scaling,
         gamma: float,
+        thin: int = 1,
     ) -> "Evidence":
-        """The fitting set, each row predicted by a network that has not seen its episode."""
+        """With (pairs,) predictions on the normalised scale; None for none."""
         predicted = np.full(len(episodes.rewards), np.nan)
-        if left_out is not None:
-            predicted[episodes.offsets[rows.episode] + rows.step] = scaling.returns(left_out)
-        return cls(episodes, rows, predicted, scaling, gamma, 1)
+        if normalised is not None:
+            predicted[episodes.offsets[rows.episode] + rows.step] = scaling.returns(normalised)
+        return cls(episodes, rows, predicted, scaling, gamma, thin)
 
     def __len__(self) -> int:
         return len(self.episodes)
@@ -83,11 +85,6 @@ class Evidence:
     def is_predicted(self) -> bool:
         """Whether there are predictions at the pairs."""
         return bool(len(self.pairs)) and bool(np.isfinite(self.at_pairs[0]))
-
-    @property
-    def steps(self) -> str:
-        """The steps that the pairs are, in words."""
-        return every(self.thin)
 
     @cached_property
     def at_pairs(self) -> Values:
@@ -111,6 +108,16 @@ class Evidence:
         """(episodes,) RMS error of each, in return units, not clipped."""
         return np.sqrt(self.mean_by_episode(np.square(self.errors)))
 
+    def risks(self, unit: str) -> Values:
+        """Clipped losses of every pair, or the mean of each episode."""
+        values = self.losses if unit == "step" else self.mean_by_episode(self.losses)
+        return np.clip(values, 0.0, 1.0)
+
+    def units(self, unit: str, episodes: int, thin: int = 1) -> int:
+        """Units of so many episodes like these, of which every `thin`-th pair counts."""
+        per_episode = len(self.pairs) / len(self) / thin if unit == "step" else 1.0
+        return max(1, round(per_episode * episodes))
+
     @cached_property
     def _starts(self) -> NDArray[np.int64]:
         return np.asarray(np.searchsorted(self.pairs.episode, np.arange(len(self.episodes))))
@@ -127,4 +134,12 @@ class Evidence:
 
 def every(thin: int) -> str:
     """The steps that are kept, in words: "every step", "every third step"."""
-    return "every " + {1: "", 2: "second ", 3: "third "}.get(thin, f"{thin}th ") + "step"
+    return f"every {ordinal(thin)}step"
+
+
+def ordinal(rank: int) -> str:
+    """Second, third and so on, followed by a blank; nothing for the first."""
+    if rank < 4:
+        return ("", "second ", "third ")[rank - 1]
+    teen = rank % 100 in (11, 12, 13)
+    return f"{rank}{'th' if teen else {1: 'st', 2: 'nd', 3: 'rd'}.get(rank % 10, 'th')} "

@@ -1,14 +1,14 @@
 """Fit the predictor of a certificate: a regression on the fitting set, or a chain of posteriors."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.certificates.certificate import FitRecord
-from tightrope.certificates.ledger import chain_ledger
+from tightrope.certificates.ledger import Ledger
 from tightrope.certificates.split import Split
 from tightrope.posteriors import (
     Curves,
@@ -25,14 +25,7 @@ from tightrope.posteriors import regress as _regress
 from tightrope.progress import progress_bar
 from tightrope.seeds import Stream, child_seed
 
-__all__ = [
-    "FitRecord",
-    "FittedPredictor",
-    "fit_predictor",
-    "fit_with_bar",
-    "posterior_steps",
-    "regress_fitting_set",
-]
+__all__ = ["FittedPredictor", "fit_predictor", "posterior_steps", "regress_fitting_set"]
 
 Advance = Callable[[int], None]  # called with the number of updates just done
 
@@ -72,16 +65,15 @@ def fit_predictor(
     """
     settings, preset = split.settings, split.settings.preset
     ensemble = regress_fitting_set(split, regress=regress, advance=advance)
-    fits = [] if ensemble is None else [_regression_record(ensemble, split)]
-    left_out = None if ensemble is None else ensemble.left_out
-    steps = posterior_steps(split)
-    if not steps:
-        assert ensemble is not None  # one of the two fits
-        predictor = ReturnPredictor(ensemble.layers, split.scaling, preset.layer_norm)
-        return FittedPredictor(predictor, (), left_out, tuple(fits))
-    posteriors = [first_prior(split, ensemble)]
-    inputs, targets = split.scaling.rows(split.rows)
-    own = replace(preset.fit, sampling=settings.sampling)
+    left_out, steps = None, posterior_steps(split)
+    fits, posteriors = [], []
+    if ensemble is not None:
+        rows, left_out = len(ensemble.left_out), ensemble.left_out
+        fits.append(_record("regression", rows, ensemble.checks, loss=ensemble.errors))
+    if steps:
+        posteriors = [first_prior(split, ensemble)]
+        inputs, targets = split.scaling.rows(split.rows)
+        own = replace(preset.fit, sampling=settings.sampling)
     for index, step in enumerate(steps):
         posterior, curves = fit_posterior(
             posteriors[-1],
@@ -94,8 +86,13 @@ def fit_predictor(
             advance=advance,
         )
         posteriors.append(posterior)
-        fits.append(_posterior_record(curves, step, own.epoch_steps))
-    predictor = posterior_predictor(posteriors[-1], split.scaling)
+        updates = own.epoch_steps * (1 + np.arange(len(curves.loss)))
+        fits.append(_record("posterior", step.stop - step.start, updates, **vars(curves)))
+    if steps:
+        predictor = posterior_predictor(posteriors[-1], split.scaling)
+    else:
+        assert ensemble is not None  # one of the two fits
+        predictor = ReturnPredictor(ensemble.layers, split.scaling, preset.layer_norm)
     return FittedPredictor(predictor, tuple(posteriors), left_out, tuple(fits))
 
 
@@ -170,7 +167,7 @@ def posterior_steps(split: Split) -> list[PosteriorStep]:
         return int(max(1, round(per_episode * (starts[-1] - starts[portion]))))
 
     portions = len(scheme.weights) if scheme.kind == "recursive" else 2
-    ledger = chain_ledger(portions, delta=settings.delta, delta_prime=settings.delta_prime)
+    ledger = Ledger.chain(portions, delta=settings.delta, delta_prime=settings.delta_prime)
     share = ledger.failure("portion 1: risk")  # the same for every portion
     if scheme.kind == "recursive":
         return [
@@ -186,29 +183,12 @@ def posterior_steps(split: Split) -> list[PosteriorStep]:
     return [*first, PosteriorStep(rows[1], rows[2], units_from(1), settings.delta, 0.0)]
 
 
-def _regression_record(ensemble: Ensemble, split: Split) -> FitRecord:
-    assert split.fit_rows is not None  # it was fitted to them
-    return FitRecord(
-        kind="regression",
-        rows=len(split.fit_rows),
-        updates=tuple(int(each) for each in ensemble.checks),
-        loss=_short(ensemble.errors),
-        kl=(),
-        objective=(),
-    )
-
-
-def _posterior_record(curves: Curves, step: PosteriorStep, epoch: int) -> FitRecord:
-    objective = _short(curves.objective)
-    return FitRecord(
-        kind="posterior",
-        rows=step.stop - step.start,
-        updates=tuple(epoch * (index + 1) for index in range(len(objective))),
-        loss=_short(curves.loss),
-        kl=_short(curves.kl),
-        objective=objective,
-    )
-
-
-def _short(curve: Any) -> tuple[float, ...]:
-    return tuple(float(f"{value:.6g}") for value in curve)
+def _record(
+    kind: Literal["regression", "posterior"], rows: int, updates: Iterable[int], **curves: Any
+) -> FitRecord:
+    """How a fit went, its curves rounded; a regression has a loss alone."""
+    short = {
+        name: tuple(float(f"{value:.6g}") for value in curves.get(name, ()))
+        for name in ("loss", "kl", "objective")
+    }
+    return FitRecord(kind=kind, rows=rows, updates=tuple(int(each) for each in updates), **short)

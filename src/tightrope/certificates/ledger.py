@@ -7,38 +7,28 @@ exactly. Section L of docs/theory.md.
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import Any, Literal
 
-from pydantic import ConfigDict
+from tightrope.records import Strict
 
-from tightrope.records import STRICT
-
-__all__ = [
-    "BOUND",
-    "DELTA",
-    "DELTA_PRIME",
-    "JOINT",
-    "Ledger",
-    "LedgerEntry",
-    "Source",
-    "chain_ledger",
-    "comparison_ledger",
-    "joint_ledger",
-]
+__all__ = ["DELTA", "DELTA_PRIME", "Ledger", "LedgerEntry"]
 
 DELTA = 0.025  # the paper's choices
 DELTA_PRIME = 0.01
 JOINT = "joint"  # the budget of all that holds at once
 BOUND = "bound"  # the budget of a recursion; each unit spends one, for an event of its own
+STEPS = "mean over steps"  # a budget of its own: it stands outside what holds jointly
 
 Source = Literal["delta", "delta_prime", "both"]
+Share = tuple[str, str, Source, Fraction]  # statement, budget, source, share of it
 
 
 @dataclass(frozen=True)
-class LedgerEntry:
+class LedgerEntry(Strict):
     """One statement that may fail, and its share of a budget.
 
     Attributes:
@@ -48,8 +38,6 @@ class LedgerEntry:
         share: an exact fraction of the source, as text.
         failure: the failure probability that this is, rounded down.
     """
-
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     statement: str
     budget: str
@@ -62,64 +50,94 @@ class LedgerEntry:
 class Ledger:
     """Shares of delta and delta' over the statements of one certificate.
 
-    Raises:
-        ValueError: delta or delta' is outside (0, 1), their sum is not below 1, a share is not
-            positive, or the shares of a budget exceed what there is.
+    Attributes:
+        delta: failure probability over the data.
+        delta_prime: failure probability of the Monte Carlo draws.
+        candidates: certificates to choose from; each of them spends such shares.
+        entries: as they stand in a certificate.
     """
 
     delta: float
     delta_prime: float
-    shares: tuple[tuple[str, str, Source, Fraction], ...]  # statement, budget, source, share
-    candidates: int = 1  # certificates to choose from: each of them spends such shares
+    candidates: int
+    entries: tuple[LedgerEntry, ...]
 
-    def __post_init__(self) -> None:
-        for name, value in (("delta", self.delta), ("delta_prime", self.delta_prime)):
-            if not 0 < value < 1:
-                raise ValueError(f"{name} must be in (0, 1), found {value!r}")
-        if not self.delta + self.delta_prime < 1:
-            raise ValueError(
-                f"delta + delta_prime must be below 1, found {self.delta!r} + {self.delta_prime!r}"
-            )
-        if self.candidates < 1 or self.candidates != int(self.candidates):
-            raise ValueError(
-                f"candidates must be a whole number of at least 1, found {self.candidates!r}"
-            )
-        totals: dict[tuple[str, str], Fraction] = {}
-        for statement, budget, source, share in self.shares:
-            if share <= 0:
-                raise ValueError(f"share must be positive, found {share} for {statement!r}")
-            sources = ("delta", "delta_prime") if source == "both" else (source,)
-            for each in sources:
-                totals[budget, each] = totals.get((budget, each), Fraction(0)) + share
-        for (budget, whose), total in totals.items():
-            if total * self.candidates > 1:
-                raise ValueError(
-                    f"shares of {whose} must add up to at most 1 in {budget!r}, found "
-                    f"{total * self.candidates}"
-                )
-        if len({(statement, source) for statement, _, source, _ in self.shares}) < len(self.shares):
-            raise ValueError("statements must differ, found one twice")
+    @classmethod
+    def of(
+        cls,
+        shares: Iterable[Share],
+        *,
+        delta: float = DELTA,
+        delta_prime: float = DELTA_PRIME,
+        candidates: int = 1,
+    ) -> "Ledger":
+        """Divide shares of a single certificate by the number of candidates.
 
-    def _amount(self, source: Source) -> Fraction:
-        both = Fraction(self.delta) + Fraction(self.delta_prime)
-        return both if source == "both" else Fraction(getattr(self, source))
+        Raises:
+            ValueError: the shares of a budget exceed what there is.
+        """
+        entries, spent = [], Counter[tuple[str, str]]()
+        for statement, budget, source, whole in shares:
+            share = whole / candidates
+            failure = _rounded_down(share * _amount(source, delta, delta_prime))
+            entries.append(LedgerEntry(statement, budget, source, str(share), failure))
+            for each in ("delta", "delta_prime") if source == "both" else (source,):
+                spent[budget, each] += whole  # type: ignore[assignment]
+        if max(spent.values(), default=0) > 1:
+            raise ValueError(f"shares of a budget must add up to at most 1, found {dict(spent)}")
+        return cls(delta, delta_prime, candidates, tuple(entries))
+
+    @classmethod
+    def chain(cls, portions: int, beside: Sequence[str] = (), **budget: Any) -> "Ledger":
+        """A recursion over `portions`, Eq. (L.2); one portion is the plain bound.
+
+        Statements are named ``portion t: risk`` (t = 1) or ``portion t: excess`` (t >= 2, whose two
+        sides share it inside the split-kl theorem), ``portion 1: draws``, ``portion t: draws plus``
+        and ``portion t: draws minus``. Statements `beside` the bound have a delta each.
+
+        >>> for entry in Ledger.chain(2).entries:
+        ...     print(entry.statement, entry.source, entry.share, entry.failure)
+        portion 1: risk delta 1/2 0.0125
+        portion 1: draws delta_prime 1/2 0.005
+        portion 2: excess delta 1/2 0.0125
+        portion 2: draws plus delta_prime 1/4 0.0025
+        portion 2: draws minus delta_prime 1/4 0.0025
+        """
+        part = Fraction(1, portions)
+        shares: list[Share] = [
+            ("portion 1: risk", BOUND, "delta", part),
+            ("portion 1: draws", BOUND, "delta_prime", part),
+        ]
+        for t in range(2, portions + 1):
+            shares.append((f"portion {t}: excess", BOUND, "delta", part))
+            sides = (f"portion {t}: draws plus", f"portion {t}: draws minus")
+            shares += [(side, BOUND, "delta_prime", part / 2) for side in sides]
+        return cls.of([*shares, *((name, name, "delta", Fraction(1)) for name in beside)], **budget)
+
+    @classmethod
+    def comparison(cls, questions: Sequence[str], **budget: Any) -> "Ledger":
+        """A comparison, Eq. (L.5): questions in equal parts, each with two sides.
+
+        >>> round(Ledger.comparison(["return"]).failure("return: lower"), 6)
+        0.0175
+        """
+        share = Fraction(1, 2 * len(questions))
+        sides = [f"{question}: {side}" for question in questions for side in ("lower", "upper")]
+        return cls.of([(side, JOINT, "both", share) for side in sides], **budget)
 
     @property
     def confidence(self) -> float:
         """Probability that every statement of a whole budget holds: 1 - delta - delta' (L.1)."""
-        return float(1 - Fraction(self.delta) - Fraction(self.delta_prime))
+        return float(1 - _amount("both", self.delta, self.delta_prime))
+
+    @property
+    def joint_confidence(self) -> float:
+        """Probability that all statements hold which need only independent episodes."""
+        return self.confidence_of({entry.budget for entry in self.entries} - {STEPS})
 
     def failure(self, statement: str) -> float:
-        """The failure probability of one statement, rounded down.
-
-        Raises:
-            ValueError: there is no such statement.
-        """
-        for name, _, source, share in self.shares:
-            if name == statement:
-                return _rounded_down(share * self._amount(source))
-        known = ", ".join(repr(name) for name, *_ in self.shares)
-        raise ValueError(f"statement must be one of {known}, found {statement!r}")
+        """The failure probability of one statement, rounded down."""
+        return next(entry.failure for entry in self.entries if entry.statement == statement)
 
     def confidence_in(self, statement: str) -> float:
         """Probability that one statement holds in every certificate to choose from."""
@@ -130,107 +148,17 @@ class Ledger:
 
         Rounding is against us: the result is never above the exact probability.
         """
-        wanted = set(budgets)
-        spent = sum(
-            (s * self._amount(source) for _, b, source, s in self.shares if b in wanted),
-            Fraction(0),
-        )
-        return max(0.0, _rounded_down(1 - self.candidates * spent)) if spent < 1 else 0.0
-
-    def entries(self) -> tuple[LedgerEntry, ...]:
-        """The entries as they stand in a certificate."""
-        return tuple(
-            LedgerEntry(name, budget, source, str(s), _rounded_down(s * self._amount(source)))
-            for name, budget, source, s in self.shares
-        )
+        wanted, spent = set(budgets), Fraction(0)
+        for entry in self.entries:
+            if entry.budget in wanted:
+                amount = _amount(entry.source, self.delta, self.delta_prime)
+                spent += self.candidates * Fraction(entry.share) * amount
+        return max(0.0, _rounded_down(1 - spent))
 
 
-def joint_ledger(
-    shares: Sequence[tuple[str, Fraction]],
-    alone: Sequence[str] = (),
-    *,
-    delta: float = DELTA,
-    delta_prime: float = DELTA_PRIME,
-    candidates: int = 1,
-) -> Ledger:
-    """The ledger of statements that hold jointly, Eq. (L.4); nothing is drawn, so both are spent.
-
-    Args:
-        shares: name and share of each statement.
-        alone: statements with a failure probability delta + delta' of their own.
-        delta: failure probability over the data.
-        delta_prime: failure probability of draws; there are none.
-        candidates: certificates to choose from.
-    """
-    entries: list[tuple[str, str, Source, Fraction]] = [
-        (name, JOINT, "both", share / candidates) for name, share in shares
-    ]
-    entries += [(name, name, "both", Fraction(1, candidates)) for name in alone]
-    return Ledger(delta, delta_prime, tuple(entries), candidates)
-
-
-def chain_ledger(
-    portions: int,
-    beside: Sequence[str] = (),
-    *,
-    delta: float = DELTA,
-    delta_prime: float = DELTA_PRIME,
-    candidates: int = 1,
-) -> Ledger:
-    """The ledger of a recursion over `portions`, Eq. (L.2); one portion is the plain bound.
-
-    Statements are named ``portion t: risk`` (t = 1) or ``portion t: excess`` (t >= 2, whose two
-    sides share it inside the split-kl theorem), ``portion 1: draws``, ``portion t: draws plus``
-    and ``portion t: draws minus``. Statements `beside` the bound have a delta each.
-
-    >>> for entry in chain_ledger(2).entries()[:5]:
-    ...     print(entry.statement, entry.source, entry.share, entry.failure)
-    portion 1: risk delta 1/2 0.0125
-    portion 1: draws delta_prime 1/2 0.005
-    portion 2: excess delta 1/2 0.0125
-    portion 2: draws plus delta_prime 1/4 0.0025
-    portion 2: draws minus delta_prime 1/4 0.0025
-    """
-    if portions < 1 or portions != int(portions):
-        raise ValueError(f"portions must be a whole number of at least 1, found {portions!r}")
-    entries = list(_chain_entries(portions, candidates))
-    entries += [(name, name, "delta", Fraction(1, candidates)) for name in beside]
-    return Ledger(delta, delta_prime, tuple(entries), candidates)
-
-
-def comparison_ledger(
-    questions: Sequence[str],
-    *,
-    delta: float = DELTA,
-    delta_prime: float = DELTA_PRIME,
-    candidates: int = 1,
-) -> Ledger:
-    """The ledger of a comparison, Eq. (L.5): questions in equal parts, each with two sides.
-
-    Statements are named ``QUESTION: lower`` and ``QUESTION: upper``. Nothing is drawn, so delta' is
-    spent on the data, too.
-
-    >>> round(comparison_ledger(["return"]).failure("return: lower"), 6)
-    0.0175
-    """
-    share = Fraction(1, 2 * len(questions))
-    sides = [f"{question}: {side}" for question in questions for side in ("lower", "upper")]
-    return joint_ledger(
-        [(side, share) for side in sides],
-        delta=delta,
-        delta_prime=delta_prime,
-        candidates=candidates,
-    )
-
-
-def _chain_entries(portions: int, candidates: int) -> Iterable[tuple[str, str, Source, Fraction]]:
-    share = Fraction(1, portions * candidates)
-    yield "portion 1: risk", BOUND, "delta", share
-    yield "portion 1: draws", BOUND, "delta_prime", share
-    for t in range(2, portions + 1):
-        yield f"portion {t}: excess", BOUND, "delta", share
-        yield f"portion {t}: draws plus", BOUND, "delta_prime", share / 2
-        yield f"portion {t}: draws minus", BOUND, "delta_prime", share / 2
+def _amount(source: Source, delta: float, delta_prime: float) -> Fraction:
+    amounts = {"delta": Fraction(delta), "delta_prime": Fraction(delta_prime)}
+    return amounts[source] if source != "both" else sum(amounts.values(), Fraction(0))
 
 
 def _rounded_down(exact: Fraction) -> float:

@@ -26,8 +26,8 @@ Off = Literal["off"]
 Termination = Literal["failure", "success", "neutral"]
 MC_PASSES = 20
 
-# Options of statements that hold for a number of episodes fixed beforehand.
-_FOR_A_FIXED_NUMBER = ("return_floor", "discounted_floor", "fail_below", "termination")
+# What a search has no use for: it certifies only what holds at every number of episodes.
+_NOT_UNTIL = ("scheme", "paper", "return_floor", "discounted_floor", "fail_below", "termination")
 # Limits on what a document may ask a verifier to compute, too.
 Count = Annotated[int, Field(ge=0, le=10_000_000)]
 Positive = Annotated[int, Field(ge=1, le=10_000_000)]
@@ -122,62 +122,65 @@ class Options:
 
     def __post_init__(self) -> None:
         check_device(self.device)
-        chosen = scheme(self.scheme)
-        if self.delta + self.delta_prime >= 1:
-            raise InputError(
-                "`delta` + `delta_prime` must be below 1, found "
-                f"{self.delta!r} + {self.delta_prime!r}"
-            )
-        if self.clock == "off" and self.time_limit != "auto":
-            raise InputError(f"expected no `time_limit` with `clock` off, found {self.time_limit}")
-        if isinstance(self.return_range, tuple) and not self.return_range[0] < self.return_range[1]:
-            raise InputError(f"expected a `return_range` LO < HI, found {self.return_range!r}")
-        if self.gamma == 1 and self.discounted_floor != "off":
-            raise InputError(
-                "expected `return_floor` with `gamma` 1, found `discounted_floor` "
-                f"{self.discounted_floor:g}: there is one return"
-            )
         if self.seed != "fresh":
             resolve_seed(self.seed)
-        if self.paper and (self.scheme, self.preset, self.unit) != ("auto", "tight", "auto"):
-            raise InputError(
+        if self.until != "off":
+            target_of(self.until)
+        fixed, search = scheme(self.scheme).fixed and not self.paper, self.until != "off"
+        low, high = (0.0, 1.0) if self.return_range == "auto" else self.return_range
+        own = (self.scheme, self.preset, self.unit) != ("auto", "tight", "auto")
+        useless = next((name for name in _NOT_UNTIL if search and self.asks_for(name)), "")
+        for wrong, words in (
+            (
+                self.delta + self.delta_prime >= 1,
+                f"`delta` + `delta_prime` must be below 1, found {self.delta!r} + "
+                f"{self.delta_prime!r}",
+            ),
+            (
+                self.clock == "off" and self.asks_for("time_limit"),
+                f"expected no `time_limit` with `clock` off, found {self.time_limit}",
+            ),
+            (not low < high, f"expected a `return_range` LO < HI, found {self.return_range!r}"),
+            (
+                self.gamma == 1 and self.asks_for("discounted_floor"),
+                "expected `return_floor` with `gamma` 1, found `discounted_floor` "
+                f"{self.discounted_floor}: there is one return",
+            ),
+            (
+                self.paper and own,
                 "expected `paper` without `scheme`, `preset` and `unit`, found them: `paper` is "
-                "scheme rec-6, preset paper, unit step"
-            )
-        self._check_search()
-        fixed = chosen.fixed and not self.paper
-        if fixed and self.pilot_episodes != "auto":
-            raise InputError(
+                "scheme rec-6, preset paper, unit step",
+            ),
+            (
+                fixed and self.asks_for("pilot_episodes"),
                 f"expected no `pilot_episodes` with {self.scheme}, found {self.pilot_episodes}: "
-                "`fit_episodes` fix range and scaling"
-            )
-        if not fixed and self.fit_episodes != "auto":
-            raise InputError(
+                "`fit_episodes` fix range and scaling",
+            ),
+            (
+                not fixed and self.asks_for("fit_episodes"),
                 f"expected no `fit_episodes` with {'`paper`' if self.paper else self.scheme}, "
-                f"found {self.fit_episodes}: a PAC-Bayes scheme divides its episodes itself"
-            )
-        if isinstance(self.episodes, int) and not chosen.fixed:
-            chosen.sizes(self.episodes, 0)
+                f"found {self.fit_episodes}: a PAC-Bayes scheme divides its episodes itself",
+            ),
+            (
+                not search and self.asks_for("max_episodes"),
+                f"expected `until` with `max_episodes`, found {self.max_episodes} and no target",
+            ),
+            (
+                search and self.asks_for("episodes"),
+                f"expected `max_episodes` with `until`, found `episodes` {self.episodes}",
+            ),
+            (
+                useless,
+                f"expected no `{useless}` with `until`, found {getattr(self, useless, None)!r}: a "
+                "search certifies only what holds at every number of episodes",
+            ),
+        ):
+            if wrong:
+                raise InputError(words)
 
-    def _check_search(self) -> None:
-        """Options that go with `until`, or without it."""
-        if self.until == "off":
-            if self.max_episodes != type(self).max_episodes:
-                raise InputError(
-                    f"expected `until` with `max_episodes`, found {self.max_episodes} and no target"
-                )
-            return
-        target_of(self.until)
-        if self.episodes != "auto":
-            raise InputError(
-                f"expected `max_episodes` with `until`, found `episodes` {self.episodes}"
-            )
-        for name in ("scheme", "paper", *_FOR_A_FIXED_NUMBER):
-            if (value := getattr(self, name)) != getattr(type(self), name):
-                raise InputError(
-                    f"expected no `{name}` with `until`, found {value!r}: a search certifies only "
-                    "what holds at every number of episodes"
-                )
+    def asks_for(self, name: str) -> bool:
+        """Whether an option is not at its default."""
+        return bool(getattr(self, name) != getattr(Options, name))
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "Options":
@@ -193,19 +196,17 @@ class Options:
         return replace(self, seed=resolve_seed(self.seed) if seed is None else seed)
 
 
-def target_of(words: str, name: str = "until") -> float:
+def target_of(words: str) -> float:
     """The number of a target such as ``rms<=20``, in return units.
 
     Raises:
         InputError: it is no such target.
     """
-    found = re.fullmatch(r"\s*rms\s*<=?\s*([0-9.]+(?:[eE][-+]?[0-9]+)?)\s*", str(words))
-    try:
-        limit = float(found[1]) if found else 0.0
-    except ValueError:
-        limit = 0.0
+    number = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
+    found = re.fullmatch(rf"\s*rms\s*<=?\s*({number})\s*", words)
+    limit = float(found[1]) if found else 0.0
     if not 0 < limit < inf:
         raise InputError(
-            f"expected a target such as 'rms<=20' for `{name}`, in return units, found {words!r}"
+            f"expected a target such as 'rms<=20' for `until`, in return units, found {words!r}"
         )
     return limit

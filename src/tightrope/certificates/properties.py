@@ -2,21 +2,19 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tightrope.errors import InputError, one_line
+from tightrope.records import checked
 from tightrope.rollouts import Episode, Episodes
 
 __all__ = ["Property", "measure_properties", "properties_of"]
 
-Direction = Literal["at-most", "at-least"]
 
-
-@dataclass(frozen=True)
+@checked
 class Property:
     """A number per episode and the side on which it is certified.
 
@@ -28,17 +26,9 @@ class Property:
     """
 
     function: Callable[[Episode], float] | None = None
-    direction: Direction = "at-most"
+    direction: Literal["at-most", "at-least"] = "at-most"
     limit: float | None = None
     name: str = ""
-
-    def __post_init__(self) -> None:
-        if self.direction not in ("at-most", "at-least"):
-            raise InputError(
-                f"expected `direction` at-most or at-least of a property, found {self.direction!r}"
-            )
-        if self.limit is not None and not math.isfinite(self.limit):
-            raise InputError(f"expected a finite `limit` of a property, found {self.limit!r}")
 
     @property
     def at_most(self) -> bool:
@@ -81,10 +71,9 @@ def measure_properties(episodes: Episodes, properties: tuple[Property, ...]) -> 
     for one in properties:
         if one.function is None:
             if one.name not in measured:
-                known = ", ".join(measured) or "none"
                 raise InputError(
                     f"expected a function for property {one.name!r}, found none; recorded are "
-                    f"{known}"
+                    f"{', '.join(measured) or 'none'}"
                 )
             continue
         forward = [_number(one, episodes, index) for index in range(len(episodes))]
@@ -104,13 +93,12 @@ def _number(one: Property, episodes: Episodes, index: int) -> float:
     assert one.function is not None
     place = f"property {one.name!r} of {_place(episodes, index)}"
     try:
-        value = one.function(episodes.episode(index))
-        found: NDArray[Any] = np.asarray(value)
-        number = float(found) if found.ndim == 0 and found.dtype.kind in "biuf" else math.nan
+        value = np.asarray(one.function(episodes.episode(index)))
+        number = float(value) if value.ndim == 0 and value.dtype.kind in "biuf" else math.nan
     except Exception as error:  # whatever the user's own code raises
         raise InputError(f"{place} failed: {type(error).__name__}: {one_line(error)}") from error
     if not math.isfinite(number):
-        raise InputError(f"expected a finite number as {place}, found {value!r}")
+        raise InputError(f"expected a finite number as {place}, found {value.tolist()!r}")
     return number
 
 

@@ -4,159 +4,153 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tightrope.certificates.assumptions import assumptions_of, truncated_of
-from tightrope.certificates.certificate import Certificate, Counts, ReturnRange
-from tightrope.certificates.diagnostics import compare_errors
+from tightrope.certificates.assumptions import assumptions_of, table_assumptions, truncated_of
+from tightrope.certificates.certificate import PREDICTED, Certificate, Counts, ReturnRange
+from tightrope.certificates.diagnostics import Checks, compare_errors, drift_of
 from tightrope.certificates.evidence import Evidence
-from tightrope.certificates.ledger import Ledger, chain_ledger
 from tightrope.certificates.options import Options, Unit
-from tightrope.certificates.settings import Settings
 from tightrope.certificates.split import Split
-from tightrope.certificates.statements import (
-    STEPS,
-    Choices,
-    choose,
-    families_for,
-    ledger_for,
-)
-from tightrope.certificates.statements.base import Family, Statement, Task
+from tightrope.certificates.statements import Choices, choose, families_for, ledger_for
+from tightrope.certificates.statements.base import Statement, Task
 from tightrope.certificates.statements.pac_bayes import (
     Portion,
-    bet_for,
+    PosteriorRisk,
     bound_chain,
-    losses_of,
+    draw_chain,
     measure_chain,
-    risk_statement,
 )
-from tightrope.rollouts import Episodes
+from tightrope.rollouts.results_table import table_of
 
 if TYPE_CHECKING:
     from tightrope.certificates.fitting import FittedPredictor
 
-__all__ = [
-    "certificate_of",
-    "choices",
-    "headline_of",
-    "joint_confidence",
-    "ledger_of",
-    "recompute",
-    "states",
-]
+__all__ = ["choices", "headline_of", "recompute"]
 
 Portions = dict[Unit, tuple[Portion, ...]]
 
 
 def recompute(
     split: Split,
-    fitted: "FittedPredictor",
+    fitted: "FittedPredictor | None",
     chosen: Choices | None = None,
     *,
     options: Options | None = None,
 ) -> Certificate:
-    """Compute every number of the certificate of a fitted predictor.
+    """Compute every number of the certificate of a fitted predictor, or of a table of results.
 
     Args:
         split: the episodes and what is done with them.
-        fitted: the predictor.
+        fitted: the predictor; None for a table.
         chosen: what was chosen on the fitting set; None: it is chosen now.
         options: what was asked.
     """
-    settings = split.settings
+    settings, counted, table = split.settings, split.calibration, table_of(split.used)
     chosen = choices(split, fitted) if chosen is None else chosen
-    ledger = ledger_of(settings, split.used)
-    seen = Evidence.of(fitted.predictor, split.calibration, gamma=settings.gamma, thin=split.thin)
-    state = _fixed if settings.scheme.fixed else _pac_bayes
-    statements, portions = state(split, fitted, seen, chosen, ledger)
-    other: Unit = "episode" if settings.unit == "step" else "step"
-    bound = next(s for s in statements if s.kind == "mean-risk" and s.unit == settings.unit)
-    scaling, counted = split.scaling, split.calibration
-    return certificate_of(
-        statements,
-        ledger,
-        split.used,
-        settings,
-        options,
-        **vars(compare_errors(fitted, split, seen)),
-        bound=bound.value,
-        n=portions[settings.unit][0].n,
+    families = families_for(settings, split.used)
+    ledger = ledger_for(settings, families)
+    predictor = None if fitted is None else fitted.predictor
+    seen = Evidence.of(predictor, counted, gamma=settings.gamma, thin=split.thin)
+    posterior: list[Statement] = []
+    portions: Portions = {}
+    outcomes = seen
+    if fitted is not None and not settings.scheme.fixed:
+        drawn = draw_chain(fitted.posteriors, split)
+        for unit in _units(settings.unit):
+            risk = PosteriorRisk(unit)
+            own = dict(chosen.get(risk.name, {"bet": None}))
+            measured = measure_chain(drawn, unit=unit, kappa=settings.kappa, bet=own["bet"])
+            portions[unit] = bound_chain(measured, ledger=ledger, kappa=settings.kappa)
+            posterior.append(risk.of_portions(portions[unit], seen, own, ledger))
+        outcomes = replace(seen, episodes=split.outcomes)  # they need no predictions
+    statements = [
+        *posterior,
+        *(each for f in families for each in f.state(outcomes, chosen[f.name], ledger)),
+    ]
+    if not posterior:
+        portions = _fixed_portions(statements, seen)
+    own_unit, other = _units(settings.unit)
+    if fitted is None:
+        predicted: dict[str, Any] = dict.fromkeys((*PREDICTED, "time_limit", "test_error"))
+        predicted["checks"] = Checks(dependence=None, drift=drift_of(split))
+    else:
+        predicted = _predicted(fitted, split, seen)
+        bounded = (s for s in statements if s.kind == "mean-risk" and s.unit == own_unit)
+        predicted["bound"] = next(bounded).value
+    return Certificate(
+        options=options or Options(),
+        settings=settings,
+        confidence=ledger.confidence,
+        joint_confidence=ledger.joint_confidence,
+        n=portions[own_unit][0].n if portions else len(counted),
         thin=split.thin,
-        time_limit=None if scaling.clock is None else scaling.clock.limit,
-        return_range=ReturnRange(scaling.low, scaling.high, scaling.source),
-        clipped_share=scaling.clipped_share(seen.pairs.returns),
-        portions=portions[settings.unit],
+        portions=portions.get(own_unit, ()),
         other_portions=portions.get(other, ()),
-        fits=fitted.fits,
+        statements=tuple(statements),
+        headline=headline_of(statements),
+        ledger=ledger.entries,
+        fits=() if fitted is None else fitted.fits,
         episodes=Counts(
             pilot=settings.pilot,
             fit=len(split.validation) - len(counted),
             calibration=len(counted),
             test=settings.test,
         ),
-        steps=len(seen.pairs),
-        truncated_episodes=truncated_of(split),
-        assumptions=assumptions_of(split),
-        fitted=fitted.predictor,
-        posteriors=fitted.posteriors,
+        assumptions=assumptions_of(split) if table is None else table_assumptions(settings, table),
+        subject=dict(split.used.subject),
+        fitted=predictor,
+        posteriors=() if fitted is None else fitted.posteriors,
+        rollouts=split.used,
+        **predicted,
     )
 
 
-def certificate_of(
-    statements: Sequence[Statement],
-    ledger: Ledger,
-    recorded: Episodes,
-    settings: Settings,
-    options: Options | None,
-    **own: Any,
-) -> Certificate:
-    """The certificate of these statements; `own` are the fields that only its predictor tells."""
-    return Certificate(
-        options=options or Options(),
-        settings=settings,
-        confidence=ledger.confidence,
-        joint_confidence=joint_confidence(ledger),
-        statements=tuple(statements),
-        headline=headline_of(statements),
-        ledger=ledger.entries(),
-        subject=dict(recorded.subject),
-        rollouts=recorded,
-        **own,
-    )
+def _predicted(fitted: "FittedPredictor", split: Split, seen: Evidence) -> dict[str, Any]:
+    """The fields that only a predictor, or steps, tell."""
+    scaling = split.scaling
+    return {
+        "time_limit": seen.time_limit,
+        "return_range": ReturnRange(scaling.low, scaling.high, scaling.source),
+        "clipped_share": scaling.clipped_share(seen.pairs.returns),
+        "steps": len(seen.pairs),
+        "truncated_episodes": truncated_of(split),
+        **compare_errors(fitted, split, seen),
+    }
 
 
-def choices(split: Split, fitted: "FittedPredictor") -> Choices:
+def _fixed_portions(statements: Sequence[Statement], seen: Evidence) -> Portions:
+    """The one step of each mean risk: nothing is drawn, and there is no divergence."""
+    portions: Portions = {}
+    for s in statements:
+        if s.kind == "mean-risk":
+            loss = (s.estimate / seen.scaling.width) ** 2
+            measured = Portion(len(seen), s.n, 0.0, 0, loss, loss, loss, kind="fixed")
+            found = replace(measured, upper_plus=loss, value=s.value, bound=s.value)
+            portions[s.unit] = (found,)
+    return portions
+
+
+def choices(split: Split, fitted: "FittedPredictor | None") -> Choices:
     """What every family fixes on the fitting set, by its name."""
-    settings = split.settings
-    fit = None
-    if split.fit is not None and split.fit_rows is not None:
-        fit = Evidence.left_out(
-            split.fit, split.fit_rows, fitted.left_out, split.scaling, settings.gamma
-        )
-    ledger = ledger_of(settings, split.used)
+    settings, fixed = split.settings, split.settings.scheme.fixed
+    families = families_for(settings, split.used)
+    ledger = ledger_for(settings, families)
     task = Task(
-        episodes=settings.most - settings.fit if settings.scheme.fixed else len(split.calibration),
+        episodes=settings.most - settings.fit if fixed else len(split.calibration),
         delta=settings.delta,
         thin=split.thin,
-        high=split.scaling.high,
+        high=(settings.return_range or (split.scaling.low, split.scaling.high))[1],
         target=settings.until,
     )
-    chosen = choose(families_for(settings, split.used), fit, task, ledger)
-    if not settings.scheme.fixed:
-        chosen[f"mean over {settings.unit}s"] = {"bet": bet_for(fit, split, ledger)}
-    return chosen
+    own = [] if fixed else [PosteriorRisk(settings.unit)]
+    return choose([*families, *own], fitting_evidence(split, fitted), task, ledger)
 
 
-def ledger_of(settings: Settings, recorded: Episodes) -> Ledger:
-    """Which failure probability goes where."""
-    families = families_for(settings, recorded)
-    if settings.scheme.fixed:
-        return ledger_for(families, settings)
-    return chain_ledger(
-        len(settings.scheme.weights) if settings.scheme.kind == "recursive" else 1,
-        [family.name for family in families],
-        delta=settings.delta,
-        delta_prime=settings.delta_prime,
-        candidates=settings.candidates,
-    )
+def fitting_evidence(split: Split, fitted: "FittedPredictor | None") -> Evidence | None:
+    """The fitting set, each row predicted by a network that has not seen its episode."""
+    if split.fit is None or split.fit_rows is None or fitted is None:
+        return None
+    left_out, gamma = fitted.left_out, split.settings.gamma
+    return Evidence.from_pairs(split.fit, split.fit_rows, left_out, split.scaling, gamma)
 
 
 def headline_of(statements: Sequence[Statement]) -> int:
@@ -172,53 +166,6 @@ def headline_of(statements: Sequence[Statement]) -> int:
     return levels[-2] if len(levels) > 1 else levels[-1]
 
 
-def joint_confidence(ledger: Ledger) -> float:
-    """That all statements hold which need only independent episodes."""
-    return ledger.confidence_of({budget for _, budget, _, _ in ledger.shares} - {STEPS})
-
-
-def states(
-    families: Sequence[Family], seen: Evidence, chosen: Choices, ledger: Ledger
-) -> list[Statement]:
-    """The statements of families that share their evidence."""
-    found = []
-    for family in families:
-        found += family.state(seen, chosen[family.name], ledger, joint_confidence(ledger))
-    return found
-
-
-def _fixed(
-    split: Split, fitted: "FittedPredictor", seen: Evidence, chosen: Choices, ledger: Ledger
-) -> tuple[list[Statement], Portions]:
-    """Every statement of a fixed predictor, on the calibration set."""
-    statements = states(families_for(split.settings, split.used), seen, chosen, ledger)
-    width = seen.scaling.width
-    portions: Portions = {
-        s.unit: (
-            Portion.fixed(episodes=len(seen), n=s.n, loss=(s.estimate / width) ** 2, bound=s.value),
-        )
-        for s in statements
-        if s.kind == "mean-risk"
-    }
-    return statements, portions
-
-
-def _pac_bayes(
-    split: Split, fitted: "FittedPredictor", seen: Evidence, chosen: Choices, ledger: Ledger
-) -> tuple[list[Statement], Portions]:
-    """The bound of a posterior in both units, and the statements beside it."""
-    settings = split.settings
-    drawn = losses_of(fitted.posteriors, split)
-    other: Unit = "episode" if settings.unit == "step" else "step"
-    portions: Portions = {}
-    statements = []
-    for unit in (settings.unit, other):
-        own = dict(chosen.get(f"mean over {unit}s", {"bet": None}))
-        measured = measure_chain(drawn, unit=unit, kappa=settings.kappa, bet=own["bet"])
-        portions[unit] = bound_chain(measured, ledger=ledger, kappa=settings.kappa)
-        statements.append(
-            risk_statement(portions[unit], seen, unit, ledger, joint_confidence(ledger), own)
-        )
-    outcomes = replace(seen, episodes=split.outcomes)  # returns and failures need no predictions
-    families = families_for(settings, split.used)
-    return statements + states(families, outcomes, chosen, ledger), portions
+def _units(unit: Unit) -> tuple[Unit, Unit]:
+    """A unit and the other one."""
+    return (unit, "episode" if unit == "step" else "step")

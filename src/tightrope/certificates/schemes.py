@@ -4,23 +4,21 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from tightrope.errors import InputError
-from tightrope.records import STRICT
+from tightrope.records import Strict
 
 __all__ = ["TABLE", "Scheme", "portion_sizes", "scheme"]
 
 Kind = Literal["auto", "holdout", "sequential", "table", "informed", "recursive"]
-
-_REC_6 = (3, 4, 6, 12, 25, 50)  # the paper's, for 100 episodes
-_DEEPEST = 20  # the portions of rec-T double; more would need a million episodes
+_Weight = Annotated[int, Field(ge=1, le=999_999)]
 
 
 @dataclass(frozen=True)
-class Scheme:
+class Scheme(Strict):
     """A way to divide the validation episodes and to bound the risk of what they teach.
 
     Attributes:
@@ -33,33 +31,19 @@ class Scheme:
         weights: relative sizes of the portions; empty where the predictor is fixed.
     """
 
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
-
     name: str
     kind: Kind
-    weights: Annotated[
-        tuple[Annotated[int, Field(ge=1, le=999_999)], ...], Field(max_length=100)
-    ] = ()
+    weights: Annotated[tuple[_Weight, ...], Field(max_length=100)] = ()
 
     @property
     def fixed(self) -> bool:
         """Whether the predictor is fixed before the episodes of its bounds are used."""
-        return self.kind in ("auto", "holdout", "sequential", "table")
+        return self.kind not in ("informed", "recursive")
 
     @property
     def reproducible_prior(self) -> bool:
         """Whether the first prior depends on pilot episodes only, so `verify` can refit it."""
         return self.kind == "recursive"
-
-    @property
-    def anytime(self) -> bool:
-        """Whether the bound holds at every number of episodes at once."""
-        return self.kind == "sequential"
-
-    @property
-    def pac_bayes(self) -> bool:
-        """Whether the bound is a PAC-Bayes bound; otherwise the calibration set is held out."""
-        return not self.fixed
 
     def sizes(self, episodes: int, fit: int) -> list[int]:
         """Episodes of each portion of the validation episodes.
@@ -80,35 +64,34 @@ class Scheme:
 
 
 TABLE = Scheme("table", "table")
+_NAMED: dict[str, tuple[Kind, tuple[int, ...]]] = {
+    "auto": ("auto", ()),
+    "holdout": ("holdout", ()),
+    "nonrec-noninf": ("recursive", (1,)),
+    "nonrec-inf": ("informed", (1, 1)),
+    "rec-6": ("recursive", (3, 4, 6, 12, 25, 50)),  # the paper's, for 100 episodes
+}
 
 
 def scheme(name: str) -> Scheme:
     """The scheme of a name.
 
     One of auto, nonrec-noninf, nonrec-inf, holdout, rec-T, or the relative sizes of the portions
-    of a recursion, as 10,20,70. (``sequential`` comes with `until` alone.)
+    of a recursion, as 10,20,70. (``sequential`` comes with `until` alone.) In rec-T the last
+    portion is a half, the one before a quarter, and so on; the first two are equal.
 
     Raises:
         InputError: the name is none of these.
     """
-    name = str(name)
-    named = {
-        "auto": Scheme(name, "auto"),
-        "holdout": Scheme(name, "holdout"),
-        "nonrec-noninf": Scheme(name, "recursive", (1,)),
-        "nonrec-inf": Scheme(name, "informed", (1, 1)),
-        "rec-6": Scheme(name, "recursive", _REC_6),
-    }
-    if name in named:
-        return named[name]
-    depth = re.fullmatch(r"rec-([1-9][0-9]*)", name)
-    if depth and 1 <= int(depth.group(1)) <= _DEEPEST:
-        return Scheme(name, "recursive", _halving(int(depth.group(1))))
+    if name in _NAMED:
+        return Scheme(name, *_NAMED[name])
+    if re.fullmatch(r"rec-([1-9]|1[0-9]|20)", name):  # more would need a million episodes
+        return Scheme(name, "recursive", (1, *(2**part for part in range(int(name[4:]) - 1))))
     if re.fullmatch(r"[1-9][0-9]{0,5}(,[1-9][0-9]{0,5}){1,99}", name):
         return Scheme(name, "recursive", tuple(int(part) for part in name.split(",")))
     raise InputError(
         "expected a scheme among auto, nonrec-noninf, nonrec-inf, holdout, rec-T with T from 1 to "
-        f"{_DEEPEST}, or relative sizes of portions such as 10,20,70, found {name!r}"
+        f"20, or relative sizes of portions such as 10,20,70, found {name!r}"
         + (": give `until` for a sequential search" if name == "sequential" else "")
     )
 
@@ -119,26 +102,14 @@ def portion_sizes(weights: Sequence[int], episodes: int, name: str = "the scheme
     >>> portion_sizes((3, 4, 6, 12, 25, 50), 100), portion_sizes((1, 1), 7)
     ([3, 4, 6, 12, 25, 50], [4, 3])
     """
-    if episodes < len(weights):
+    count = len(weights)
+    if episodes < count:
         raise InputError(
-            f"expected at least {len(weights)} validation episodes for {name}, found {episodes}: "
+            f"expected at least {count} validation episodes for {name}, found {episodes}: "
             "record more, or choose a scheme with fewer portions"
         )
-    total = sum(weights)
-    exact = [Fraction(weight * episodes, total) for weight in weights]
-    sizes = [max(1, int(share)) for share in exact]
+    exact = [Fraction(weight * episodes, sum(weights)) for weight in weights]
+    sizes = [max(1, int(share) - count) for share in exact]  # too few, whatever the ones add
     while sum(sizes) < episodes:
-        index = max(range(len(sizes)), key=lambda i: (exact[i] - sizes[i], -i))
-        sizes[index] += 1
-    while sum(sizes) > episodes:
-        index = max(
-            (i for i in range(len(sizes)) if sizes[i] > 1), key=lambda i: (sizes[i] - exact[i], i)
-        )
-        sizes[index] -= 1
+        sizes[max(range(count), key=lambda i: exact[i] - sizes[i])] += 1
     return sizes
-
-
-def _halving(depth: int) -> tuple[int, ...]:
-    """The last portion is a half, the one before a quarter, and so on; the first two are equal."""
-    powers = [2**index for index in range(depth - 1)]
-    return (1, *powers)

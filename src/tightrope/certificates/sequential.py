@@ -15,10 +15,10 @@ from tightrope.certificates.certificate import Certificate
 from tightrope.certificates.evidence import Evidence
 from tightrope.certificates.fitting import FittedPredictor, fit_predictor, fit_with_bar
 from tightrope.certificates.options import Options
-from tightrope.certificates.recompute import choices, ledger_of, recompute
+from tightrope.certificates.recompute import choices, fitting_evidence, recompute
 from tightrope.certificates.settings import BATCH, Settings
 from tightrope.certificates.split import Split, split_episodes
-from tightrope.certificates.statements import families_for
+from tightrope.certificates.statements import families_for, ledger_for
 from tightrope.certificates.text import limit_text
 from tightrope.errors import InputError
 from tightrope.progress import progress_bar
@@ -58,8 +58,9 @@ def issue_until(
     fitted = fit_with_bar(split, fit, shown=progress)
     _require_reachable(split, fitted)
     chosen = choices(split, fitted)
-    mean = families_for(settings, parts[0])[0]
-    delta = ledger_of(settings, parts[0]).failure(mean.budget)
+    families = families_for(settings, parts[0])
+    mean = families[0]
+    delta = ledger_for(settings, families).failure(mean.budget)
 
     def scores(episodes: Episodes) -> np.ndarray:
         seen = Evidence.of(fitted.predictor, episodes, gamma=settings.gamma, thin=split.thin)
@@ -86,49 +87,38 @@ def issue_until(
 
 def search_summary(certificate: Certificate) -> tuple[bool, str]:
     """Whether a search reached its target, and how it ended in words."""
-    c, target = certificate, certificate.settings.until
+    c, target, (low, high) = certificate, certificate.settings.until, certificate.limits
     assert target is not None  # a search has one
-    reached = c.statements[0].limit <= target
-    count, error = c.episodes.validation, c.statements[0].estimate
-    low, high = c.limits
-    clipped = f"clipped to [{low:.4g}, {high:.4g}]"
+    mean, count = c.statements[0], c.episodes.validation
+    name = f"rms<={target:.12g} (mean over {c.unit}s, clipped to [{low:.4g}, {high:.4g}])"
     condition = ", if steps were independent" if c.unit == "step" else ""
-    if reached:
-        return True, (
-            f"rms<={target:.12g} (mean over {c.unit}s, {clipped}) was certified after {count} of "
-            f"at most {c.settings.max_episodes} episodes{condition}."
-        )
+    if mean.limit <= target:
+        most = c.settings.max_episodes
+        return True, f"{name} was certified after {count} of at most {most} episodes{condition}."
     return False, (
-        f"rms<={target:.12g} (mean over {c.unit}s, {clipped}) was NOT certified with {count} "
-        f"episodes: the bound is {limit_text(c.statements[0])}, the error in the sample "
-        f"{error:.4g}{condition}."
+        f"{name} was NOT certified with {count} episodes: the bound is {limit_text(mean)}, the "
+        f"error in the sample {mean.estimate:.4g}{condition}."
     )
 
 
 def _require_reachable(split: Split, fitted: FittedPredictor) -> None:
     """Refuse a target below what even a predictor without any error could be certified for."""
-    settings = split.settings
-    assert settings.until is not None
-    assert split.fit_rows is not None
-    later = settings.most - settings.fit
-    rows = len(split.fit_rows) / split.fit_rows.episodes / split.thin
-    units = max(1, round(later * (rows if settings.unit == "step" else 1.0)))
-    delta = settings.delta + settings.delta_prime
-    width, target = split.scaling.width, settings.until
-    floor = float(np.sqrt(risk_floor(0.0, n=units, delta=delta))) * width
-    if floor > target:
+    settings, width = split.settings, split.scaling.width
+    target, episodes = settings.until or 0.0, settings.most - settings.fit
+    fit = fitting_evidence(split, fitted)
+    assert fit is not None  # a search has a fitting set
+    units = fit.units(settings.unit, episodes, split.thin)
+    floor = float(np.sqrt(risk_floor(0.0, n=units, delta=settings.delta + settings.delta_prime)))
+    if floor * width > target:
         raise InputError(
             f"expected a target that `max_episodes` can reach, found rms<={target:g}: with "
             f"{settings.max_episodes} episodes (about {units:,} units of {settings.unit}) not even "
-            f"a perfect predictor could be certified below {floor:.4g}"
+            f"a perfect predictor could be certified below {floor * width:.4g}"
         )
-    first = fitted.fits[0]
-    if first.kind == "regression":
-        likely = float(np.sqrt(min(first.loss))) * width
-        if likely > target:
-            warnings.warn(
-                f"the target rms<={target:g} will hardly be reached: on fitting episodes that it "
-                f"did not see the predictor errs by {likely:.4g}, and no bound goes below the "
-                "error",
-                stacklevel=3,
-            )
+    likely = float(np.sqrt(min(fitted.fits[0].loss))) * width
+    if fitted.fits[0].kind == "regression" and likely > target:
+        warnings.warn(
+            f"the target rms<={target:g} will hardly be reached: on fitting episodes that it did "
+            f"not see the predictor errs by {likely:.4g}, and no bound goes below the error",
+            stacklevel=3,
+        )

@@ -1,11 +1,11 @@
 """Settings: what is done, every number known. `settle` is the one place that decides a default."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from tightrope.certificates.options import (
     Candidates,
@@ -25,7 +25,7 @@ from tightrope.certificates.schemes import TABLE, Scheme, scheme
 from tightrope.environments import known_thinning
 from tightrope.errors import InputError
 from tightrope.posteriors import PRESETS, Preset, Sampling
-from tightrope.records import STRICT
+from tightrope.records import Strict
 from tightrope.rollouts import Episodes, PolicySource
 from tightrope.rollouts.results_table import table_of
 from tightrope.seeds import resolve_seed
@@ -34,25 +34,12 @@ from tightrope.system import resolve_device
 if TYPE_CHECKING:
     from tightrope.posteriors import Scaling
 
-__all__ = [
-    "BATCH",
-    "PILOT_EPISODES",
-    "PropertySettings",
-    "Settings",
-    "settle",
-    "training_scaling",
-    "uses_training",
-]
+__all__ = ["BATCH", "PILOT_EPISODES", "PropertySettings", "Settings", "settle", "training_scaling"]
 
 _EPISODES = 200  # to fit and to calibrate, for a policy that is rolled out here
 _PAPER = 100  # of validation and of test, in PAC-Bayes schemes
 PILOT_EPISODES = 10  # of PAC-Bayes schemes
 _SEARCH_FIT = 50
-# Options that are done as they are asked.
-_AS_ASKED = (
-    *("return_range", "return_floor", "discounted_floor", "fail_below", "termination", "gamma"),
-    *("delta", "delta_prime", "mc_passes", "sampling", "kappa", "candidates"),
-)
 # Options of a table of results.
 _FOR_TABLES = (
     *("return_range", "return_floor", "fail_below", "delta", "delta_prime", "candidates", "seed"),
@@ -62,7 +49,7 @@ BATCH = 10  # episodes until the first look of a search
 
 
 @dataclass(frozen=True)
-class PropertySettings:
+class PropertySettings(Strict):
     """A property of the user's own.
 
     Attributes:
@@ -71,20 +58,13 @@ class PropertySettings:
         limit: that an episode should keep to; null for none.
     """
 
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
-
     name: str
     at_most: bool
     limit: float | None
 
-    @property
-    def recorded(self) -> Property:
-        """The property, its numbers being on record."""
-        return Property(None, "at-most" if self.at_most else "at-least", self.limit, self.name)
-
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(Strict):
     """What is done.
 
     Attributes:
@@ -116,8 +96,6 @@ class Settings:
         device: of the fits.
         seed: root of all randomness.
     """
-
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     scheme: Scheme
     preset: Preset
@@ -162,15 +140,20 @@ class Settings:
         """Validation episodes at the most: known beforehand, also in a search."""
         return self.max_episodes or self.validation
 
+    @property
+    def budget(self) -> dict[str, Any]:
+        """What a ledger divides."""
+        return {name: getattr(self, name) for name in ("delta", "delta_prime", "candidates")}
+
 
 def settle(
     options: Options,
     source: Episodes | PolicySource,
     *,
-    properties: tuple[Property, ...] = (),
+    properties: Sequence[Property | PropertySettings] = (),
     preset: Preset | None = None,
     training: "Scaling | None" = None,
-    rolled_out: bool | None = None,
+    rolled_out: bool = False,
 ) -> Settings:
     """Decide every default, and refuse what cannot work.
 
@@ -180,20 +163,18 @@ def settle(
         properties: of the user's own.
         preset: goes before the one that the options name, as for audits with short fits.
         training: range and scaling of a training record, where it is used.
-        rolled_out: whether numbers of episodes are those of a roll-out; None: where the source is a
-            policy. The episodes of a certificate may have been rolled out for it.
+        rolled_out: whether recorded episodes are those that a search has ended with.
 
     Raises:
         InputError: an option is not for this source, or there are too few episodes.
     """
-    chosen = scheme("rec-6" if options.paper else options.scheme)
+    chosen, search = scheme("rec-6" if options.paper else options.scheme), options.until != "off"
     table = table_of(source) if isinstance(source, Episodes) else None
     if table is not None:
         _require_for_table(options, table)
         chosen = TABLE
-    recorded = len(source) if isinstance(source, Episodes) and not rolled_out else None
-    if options.until != "off":
-        if recorded is not None:
+    if search:
+        if isinstance(source, Episodes) and not rolled_out:
             raise InputError("expected a policy to roll out with `until`, found recorded episodes")
         if properties:
             raise InputError(
@@ -202,76 +183,120 @@ def settle(
             )
         chosen = Scheme("sequential", "sequential")
     preset = preset or PRESETS["paper" if options.paper else options.preset]
-    environment = _environment(source)
-    if isinstance(source, Episodes) and table is not None:
-        pilot, fit, validation, test = 0, 0, len(source), 0
-    elif chosen.fixed:
-        pilot, (fit, validation, test) = 0, _fixed_counts(options, recorded)
-        if options.until != "off" and isinstance(source, Episodes):
-            validation = len(source) - test  # where the search has ended
-    else:
-        fit, (pilot, validation, test) = 0, _pac_bayes_counts(options, recorded, preset, training)
-        if pilot == 0 and training is None and chosen.reproducible_prior:
-            raise InputError(
-                "expected `pilot_episodes` of at least 1 for a recursion, found 0: range and "
-                "scaling must be fixed by episodes that are in no bound"
-            )
-    as_asked = {name: _given(getattr(options, name)) for name in _AS_ASKED}
-    if table is not None:  # nothing is discounted or thinned
-        as_asked |= {"gamma": 1.0, "candidates": options.candidates * int(table["candidates"])}
+    unit = "step" if options.paper or not chosen.fixed else "episode"
+    environment = (
+        dict(source.subject.get("environment", {}))
+        if isinstance(source, Episodes)
+        else source.environment.to_json()
+    )
+    known = environment.get("thin") or known_thinning(str(environment.get("id", "")))
+    recorded = len(source) if isinstance(source, Episodes) else None
+    pilot, fit, validation, test = _counts(options, chosen, recorded, preset, training)
+    chosen.sizes(validation, fit)  # refuses too few
+    names = [entry.name for entry in fields(Settings) if hasattr(Options, entry.name)]
+    decided = {name: _or(getattr(options, name), None) for name in names} | {
+        "scheme": chosen,
+        "preset": preset,
+        "unit": _or(options.unit, unit),
+        "clock": options.clock == "on" or (options.clock == "auto" and preset.clock),
+        "time_limit": _or(options.time_limit, environment.get("time_limit")),
+        "thin": _or(options.thin, known),
+        "until": target_of(options.until) if search else None,
+        "max_episodes": options.max_episodes if search else None,
+        "seed": resolve_seed(options.seed),
+    }
+    if table is None:
+        decided["device"] = resolve_device(options.device)
+    else:  # nothing is fitted, discounted or thinned
+        candidates = options.candidates * int(table["candidates"])
+        decided |= {"clock": False, "thin": 1, "gamma": 1.0, "device": "cpu"}
+        decided["candidates"] = candidates
     return Settings(
-        **as_asked,
-        scheme=chosen,
-        preset=preset,
-        unit=_unit(options, chosen),
-        clock=table is None
-        and (options.clock == "on" or (options.clock == "auto" and preset.clock)),
-        time_limit=_given(options.time_limit) or environment.get("time_limit"),
-        thin=_given(options.thin) or _thinning(environment) if table is None else 1,
+        **decided,
         pilot=pilot,
         fit=fit,
         validation=validation,
         test=test,
         properties=tuple(PropertySettings(p.name, p.at_most, p.limit) for p in properties),
-        until=None if options.until == "off" else target_of(options.until),
-        max_episodes=None if options.until == "off" else options.max_episodes,
-        device="cpu" if table is not None else resolve_device(options.device),
-        seed=resolve_seed(options.seed),
     )
+
+
+def _counts(
+    options: Options,
+    chosen: Scheme,
+    recorded: int | None,
+    preset: Preset,
+    training: "Scaling | None",
+) -> tuple[int, int, int, int]:
+    """Pilot episodes, those to fit, to fit and calibrate together, and to test."""
+    if chosen.kind == "table":
+        return 0, 0, recorded or 0, 0
+    pilot, default, tests = 0, _EPISODES, 0
+    if not chosen.fixed:
+        if training is None or preset.regression is not None:
+            pilot = PILOT_EPISODES
+        pilot = _or(options.pilot_episodes, pilot)
+        if pilot == 0 and training is None and chosen.reproducible_prior:
+            raise InputError(
+                "expected `pilot_episodes` of at least 1 for a recursion, found 0: range and "
+                "scaling must be fixed by episodes that are in no bound"
+            )
+        default = _PAPER
+        tests = _PAPER if recorded is None or options.paper else 0
+    test = _or(options.test_episodes, tests)
+    if chosen.kind == "sequential":
+        fit = _or(options.fit_episodes, _SEARCH_FIT)
+        if options.max_episodes < fit + BATCH:
+            raise InputError(
+                f"expected `max_episodes` of at least {fit + BATCH}, found {options.max_episodes}: "
+                f"{fit} episodes are fitted to"
+            )
+        return 0, fit, fit + BATCH if recorded is None else recorded - test, test
+    validation = _or(options.episodes, default)
+    if recorded is not None:
+        left = recorded - pilot - test
+        validation = _or(options.episodes, min(left, _PAPER) if options.paper else left)
+        least = max(validation, 2 if chosen.fixed else 1)
+        if least > left:
+            raise InputError(
+                f"expected at least {pilot + least + test} episodes ({pilot} pilot, {least} to fit "
+                f"and calibrate, {test} test), found {recorded}: record more, or lower `episodes` "
+                "or `test_episodes`"
+            )
+    quarter = max(1, round(validation / 4))
+    return pilot, _or(options.fit_episodes, quarter) if chosen.fixed else 0, validation, test
 
 
 def _require_for_table(options: Options, table: Mapping[str, Any]) -> None:
     """Refuse what has no meaning where there is a row per episode, and no step to predict at."""
     for entry in fields(Options):
-        value = getattr(options, entry.name)
-        if entry.name not in _FOR_TABLES and value != getattr(Options, entry.name):
+        if entry.name not in _FOR_TABLES and options.asks_for(entry.name):
             raise InputError(
-                f"expected no `{entry.name}` for a table of results, found {value!r}: it has a row "
-                "per episode, and no steps to predict at"
+                f"expected no `{entry.name}` for a table of results, found "
+                f"{getattr(options, entry.name)!r}: it has a row per episode, and no steps to "
+                "predict at"
             )
     for name in ("return_floor", "fail_below"):
-        if getattr(options, name) != "off" and not table["returns"]:
+        if options.asks_for(name) and not table["returns"]:
             raise InputError(
                 f"expected no `{name}` for a table without returns, found "
                 f"{getattr(options, name):g}: name their column with `columns` return=..."
             )
-    if options.return_floor != "off" and options.return_range == "auto":
+    if options.asks_for("return_floor") and options.return_range == "auto":
         raise InputError(
             "expected a `return_range` LO HI with `return_floor` for a table, found none: no "
             "fitting set shows where returns may be cut from above"
         )
 
 
-def uses_training(options: Options) -> bool:
-    """Whether a training record may fix range and scaling: PAC-Bayes, nothing else asked."""
+def training_scaling(options: Options, source: Episodes | PolicySource) -> "Scaling | None":
+    """Range and scaling of a policy's training record, where a PAC-Bayes scheme uses them.
+
+    It does so where neither a pilot nor a range is asked for.
+    """
     fixed = scheme(options.scheme).fixed and not options.paper
     asked = options.pilot_episodes not in ("auto", 0) or options.return_range != "auto"
-    return not (fixed or asked)
-
-
-def training_scaling(options: Options, source: PolicySource) -> "Scaling | None":
-    """Range and scaling of a policy's training record, where a PAC-Bayes scheme uses them."""
-    if source.record is None or not uses_training(options):
+    if isinstance(source, Episodes) or source.record is None or fixed or asked:
         return None
     from tightrope.posteriors import Scaling, range_from_training
 
@@ -288,73 +313,6 @@ def training_scaling(options: Options, source: PolicySource) -> "Scaling | None"
     return None
 
 
-def _given(value: Any) -> Any:
-    """An option's own value, or None for a word that stands for none."""
-    return None if value in ("auto", "off") else value
-
-
-def _unit(options: Options, chosen: Scheme) -> Unit:
-    if options.paper:
-        return "step"
-    if options.unit != "auto":
-        return options.unit
-    return "episode" if chosen.fixed else "step"
-
-
-def _environment(source: Episodes | PolicySource) -> dict[str, Any]:
-    """What is recorded of the environment; nothing where a log does not say."""
-    if isinstance(source, Episodes):
-        return dict(source.subject.get("environment", {}))
-    return source.environment.to_json()
-
-
-def _thinning(environment: dict[str, Any]) -> int | None:
-    return environment.get("thin") or known_thinning(str(environment.get("id", "")))
-
-
-def _fixed_counts(options: Options, recorded: int | None) -> tuple[int, int, int]:
-    """Episodes to fit, to fit and calibrate, and to test: 12.10 of the theory."""
-    test = 0 if options.test_episodes == "auto" else options.test_episodes
-    if options.until != "off":
-        fit = _SEARCH_FIT if options.fit_episodes == "auto" else options.fit_episodes
-        if options.max_episodes < fit + BATCH:
-            raise InputError(
-                f"expected `max_episodes` of at least {fit + BATCH}, found {options.max_episodes}: "
-                f"{fit} episodes are fitted to"
-            )
-        return fit, fit + BATCH, test
-    validation = _validation(options, recorded, 0, test, _EPISODES)
-    quarter = min(max(round(validation / 4), 1), max(validation - 1, 1))
-    fit = quarter if options.fit_episodes == "auto" else options.fit_episodes
-    Scheme("auto", "auto").sizes(validation, fit)  # refuses too few
-    return fit, validation, test
-
-
-def _pac_bayes_counts(
-    options: Options, recorded: int | None, preset: Preset, training: "Scaling | None"
-) -> tuple[int, int, int]:
-    """Pilot, validation and test episodes of a PAC-Bayes scheme."""
-    pilot = options.pilot_episodes
-    if pilot == "auto":
-        pilot = 0 if training is not None and preset.regression is None else PILOT_EPISODES
-    tests = _PAPER if recorded is None or options.paper else 0
-    test = tests if options.test_episodes == "auto" else options.test_episodes
-    return pilot, _validation(options, recorded, pilot, test, _PAPER), test
-
-
-def _validation(options: Options, recorded: int | None, pilot: int, test: int, default: int) -> int:
-    """Validation episodes: as asked, the default of a roll-out, or all that a recording has."""
-    asked = None if options.episodes == "auto" else options.episodes
-    if recorded is None:
-        return default if asked is None else asked
-    left = recorded - pilot - test
-    if asked is None:
-        asked = min(left, _PAPER) if options.paper else left
-    least = max(asked, 2 if scheme(options.scheme).fixed and not options.paper else 1)
-    if least > left:
-        raise InputError(
-            f"expected at least {pilot + least + test} episodes ({pilot} pilot, {least} to fit and "
-            f"calibrate, {test} test), found {recorded}: record more, or lower `episodes` or "
-            "`test_episodes`"
-        )
-    return asked
+def _or(value: Any, default: Any) -> Any:
+    """An option's own value, or the default for a word that stands for none."""
+    return default if value in ("auto", "off") else value

@@ -7,10 +7,12 @@ from functools import cached_property
 
 import numpy as np
 
+from tightrope.certificates.evidence import UNSCALED
 from tightrope.certificates.settings import Settings
 from tightrope.errors import InputError
 from tightrope.posteriors import Clock, RangeSource, Scaling, moments, range_of_returns
-from tightrope.rollouts import Episode, Episodes, Pairs, pairs
+from tightrope.rollouts import Episodes, Pairs, pairs
+from tightrope.rollouts.results_table import table_of
 
 __all__ = ["Split", "split_episodes"]
 
@@ -80,9 +82,10 @@ def split_episodes(
         InputError: there are too few episodes, the returns are constant, or a clock is asked for
             where there is no time limit.
     """
-    if len(episodes) < max(settings.episodes, 2):
+    needed = max(settings.episodes, 2)
+    if len(episodes) < needed:
         raise InputError(
-            f"expected at least {max(settings.episodes, 2)} episodes ({settings.pilot} pilot, "
+            f"expected at least {needed} episodes ({settings.pilot} pilot, "
             f"{settings.validation} to fit and calibrate, {settings.test} test), found "
             f"{len(episodes)}: record more"
         )
@@ -93,14 +96,10 @@ def split_episodes(
             "episodes, so collect again"
         )
     first, last = settings.pilot, settings.pilot + settings.validation
-    used = episodes.span(0, settings.episodes)
-    _require_distinct(used)
+    used, table = episodes.span(0, settings.episodes), settings.scheme.kind == "table"
     validation = used.span(first, last)
-    sizes = settings.sizes
-    held_out = 0 if settings.scheme.reproducible_prior else sizes[0]
+    held_out = 0 if settings.scheme.reproducible_prior else settings.sizes[0]
     fit = used.span(0, first + held_out) if first + held_out else None
-    thin = settings.thin or _thinning(fit)
-    scaling = _scaling(used, fit, settings, thin, training)
     split = Split(
         settings=settings,
         pilot=used.span(0, first) if first else None,
@@ -109,10 +108,15 @@ def split_episodes(
         calibration=validation.span(held_out, len(validation)),
         test=used.span(last, settings.episodes) if settings.test else None,
         used=used,
-        thin=thin,
-        scaling=scaling,
+        thin=settings.thin or _thinning(fit),
+        scaling=UNSCALED if table else _scaling(used, fit, settings, training),
     )
-    _require_outcomes(split)
+    if table:
+        _require_rows(split)
+    else:
+        _require_distinct(used)
+        _require_predictable(split)
+    _require_floors(split)
     return split
 
 
@@ -123,39 +127,35 @@ def _thinning(fit: Episodes | None) -> int:
 
 
 def _scaling(
-    used: Episodes, fit: Episodes | None, settings: Settings, thin: int, training: Scaling | None
+    used: Episodes, fit: Episodes | None, settings: Settings, training: Scaling | None
 ) -> Scaling:
-    features = used.observations.shape[1]
+    """Range, scaling and clock: of the training record, or fixed by the fitting set."""
+    features, count = used.observations.shape[1], settings.fit or settings.pilot
     if training is not None and len(training.mean) != features:
         raise InputError(
             f"expected a training record for {features} features, found one for "
             f"{len(training.mean)}: it is of another environment"
         )
-    low, high, source = _range(used, settings, thin, training)
+    source: RangeSource = "fit" if settings.scheme.fixed else "pilot"
+    if settings.return_range is not None:
+        (low, high), source = settings.return_range, "user"
+    elif training is not None:
+        low, high, source = training.low, training.high, training.source
+    elif count:
+        thin = settings.thin or _thinning(fit)
+        found = pairs(used.span(0, count), gamma=settings.gamma, thin=thin)
+        low, high = range_of_returns(found.returns)
+    else:
+        raise InputError(
+            "expected a `return_range` LO HI with `pilot_episodes` 0, found none: nothing else "
+            "fixes the range"
+        )
     if training is not None:
         mean, deviation = training.mean, training.deviation
     else:
         assert fit is not None  # settle refuses to scale by nothing
         mean, deviation = moments(pairs(fit, gamma=settings.gamma).observations)
     return Scaling(low, high, source, mean, deviation, _clock(used, fit, settings))
-
-
-def _range(
-    used: Episodes, settings: Settings, thin: int, training: Scaling | None
-) -> tuple[float, float, RangeSource]:
-    if settings.return_range is not None:
-        return (*settings.return_range, "user")
-    if training is not None:
-        return training.low, training.high, "training"
-    fixed = settings.scheme.fixed
-    count = settings.fit if fixed else settings.pilot
-    if not count:
-        raise InputError(
-            "expected a `return_range` LO HI with `pilot_episodes` 0, found none: nothing else "
-            "fixes the range"
-        )
-    found = pairs(used.span(0, count), gamma=settings.gamma, thin=thin)
-    return (*range_of_returns(found.returns), "fit" if fixed else "pilot")
 
 
 def _clock(used: Episodes, fit: Episodes | None, settings: Settings) -> Clock | None:
@@ -183,46 +183,58 @@ def _cut_at(fit: Episodes | None) -> int | None:
     return longest if len(cut) >= 2 and (cut == longest).all() else None
 
 
-def _require_outcomes(split: Split) -> None:
-    """Refuse what cannot be certified, before anything is fitted."""
-    settings, found = split.settings, split.rows.returns
+def _require_predictable(split: Split) -> None:
+    """Refuse constant returns before anything is fitted to them."""
+    found = split.rows.returns
     if found.min() == found.max():
         raise InputError(
             f"expected returns that vary, found the constant {found[0]:g} in all validation "
             "episodes: there is nothing to predict"
         )
-    for name, floor, gamma in (
-        ("return_floor", settings.return_floor, 1.0),
-        ("discounted_floor", settings.discounted_floor, settings.gamma),
+
+
+def _require_rows(split: Split) -> None:
+    """Refuse a table with a task of a single episode."""
+    for name, count in (table_of(split.used) or {})["tasks"]:
+        if count < 2:
+            raise InputError(
+                f"expected at least 2 episodes{f' of {name}' if name else ''}, found {count}"
+            )
+
+
+def _require_floors(split: Split) -> None:
+    """Refuse returns below what the user says that they cannot fall below."""
+    settings, low = split.settings, None
+    if settings.scheme.kind == "table" and settings.return_range is not None:
+        low = settings.return_range[0]
+    for words, floor, gamma in (
+        ("`return_floor`", settings.return_floor, 1.0),
+        ("`discounted_floor`", settings.discounted_floor, settings.gamma),
+        ("low end of the `return_range`", low, 1.0),
     ):
         smallest = split.outcomes.returns(gamma).min()
         if floor is not None and smallest < floor:
             raise InputError(
-                f"expected no return below the `{name}` {floor:g}, found {smallest:g}: the floor "
-                "is wrong; a lower one may be certified on other episodes, or with `candidates`"
+                f"expected no return below the {words} {floor:g}, found {smallest:g}: a lower one "
+                "may be certified on other episodes, or with `candidates`"
             )
 
 
 def _require_distinct(episodes: Episodes) -> None:
     """Equal seeds, or equal episodes, are not independent ones."""
-    seeds = episodes.seeds[episodes.seeds >= 0]
-    if len(np.unique(seeds)) < len(seeds):
-        values, counts = np.unique(seeds, return_counts=True)
+    values, counts = np.unique(episodes.seeds[episodes.seeds >= 0], return_counts=True)
+    if (counts > 1).any():
         raise InputError(
             f"expected episodes with distinct seeds, found the seed {values[counts > 1][0]} "
             f"{counts[counts > 1][0]} times"
         )
-    contents = {_digest(episode) for episode in episodes}  # the episodes themselves may be large
+    contents = {  # digests, since the episodes themselves may be large
+        hashlib.sha256(each.rewards.tobytes() + each.observations.tobytes()).digest()
+        for each in episodes
+    }
     if len(contents) < len(episodes):
         warnings.warn(
             f"{len(episodes) - len(contents)} of {len(episodes)} episodes repeat another one "
             "exactly: are they independent?",
             stacklevel=3,
         )
-
-
-def _digest(episode: Episode) -> bytes:
-    digest = hashlib.sha256()
-    for array in (episode.rewards, episode.observations):
-        digest.update(np.ascontiguousarray(array).data)
-    return digest.digest()

@@ -17,7 +17,6 @@ from tightrope.certificates.recompute import choices, recompute
 from tightrope.certificates.settings import Settings, settle
 from tightrope.certificates.split import Split, split_episodes
 from tightrope.certificates.statements.base import OUTWARD
-from tightrope.certificates.table_certificate import certify_table
 from tightrope.errors import InputError, one_line
 from tightrope.posteriors import Gaussians, Scaling, kl_divergence
 
@@ -76,7 +75,8 @@ def verify(folder: str | Path, *, properties: dict[str, Any] | None = None) -> l
             recorded = len(stated.rollouts)
             problems.append(f"settings: {settings.episodes} episodes, found {recorded} recorded")
         if stated.fitted is None:
-            again = certify_table(stated.rollouts, settings, options=stated.options)
+            split = split_episodes(stated.rollouts, settings)
+            again = recompute(split, None, options=stated.options)
         else:
             found, again = _fitted_again(stated, settings)
             problems += found
@@ -89,10 +89,11 @@ def verify(folder: str | Path, *, properties: dict[str, Any] | None = None) -> l
 def _settings_of(stated: Certificate) -> Settings:
     """What the options ask for, of these episodes; what they leave open is as stated."""
     settings, options = stated.settings, stated.options
-    properties = tuple(each.recorded for each in settings.properties)
     known: dict[str, Any] = {"seed": settings.seed}
     if stated.fitted is None:
-        return settle(options.seeded(settings.seed), stated.rollouts, properties=properties)
+        return settle(
+            options.seeded(settings.seed), stated.rollouts, properties=settings.properties
+        )
     known["test_episodes"] = settings.test
     fixed = settings.scheme.fixed
     known |= {"fit_episodes": settings.fit} if fixed else {"pilot_episodes": settings.pilot}
@@ -102,7 +103,7 @@ def _settings_of(stated: Certificate) -> Settings:
     again = settle(
         replace(options, **known, device="cpu"),
         stated.rollouts,
-        properties=properties,
+        properties=settings.properties,
         preset=replace(settings.preset, name=name),  # may be of the issuer's own
         training=_training_of(stated),
         rolled_out=settings.until is not None,

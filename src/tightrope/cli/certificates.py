@@ -55,7 +55,6 @@ def certify(
     """
     from tightrope.certificates import certify as library
     from tightrope.certificates.folder import as_text, to_document, write
-    from tightrope.certificates.sequential import search_summary
     from tightrope.certificates.text import details as all_details
     from tightrope.certificates.text import summary
     from tightrope.files import refuse_to_overwrite
@@ -78,6 +77,8 @@ def certify(
     certificate = write(certificate, out, page=write_page)
     reached, words = True, ""
     if certificate.settings.until is not None:
+        from tightrope.certificates.sequential import search_summary
+
         reached, words = search_summary(certificate)
     if json:
         print(as_text(to_document(certificate)), end="")

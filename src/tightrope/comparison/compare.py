@@ -12,7 +12,6 @@ from tightrope.certificates.ledger import (
     DELTA_PRIME,
     Ledger,
     LedgerEntry,
-    comparison_ledger,
 )
 from tightrope.certificates.options import Auto, Candidates, Discount, Off, Proper, Termination
 from tightrope.certificates.text import percent, rounded
@@ -95,7 +94,7 @@ class CompareOptions:
     def ledger(self, names: Sequence[str]) -> Ledger:
         """What each side of each question may fail with."""
         given = {name: getattr(self, name) for name in ("delta", "delta_prime", "candidates")}
-        return comparison_ledger(names, **given)
+        return Ledger.comparison(names, **given)
 
 
 @dataclass(frozen=True, eq=False)
@@ -371,7 +370,7 @@ def _judge(
         anytime=options.order == "recorded",
         candidates=options.candidates,
         confidence=ledger.confidence,
-        ledger=ledger.entries(),
+        ledger=ledger.entries,
         assumptions=tuple(_assumptions(one, other, options, rolled_out=rolled_out)),
         returns=(_returns(sides[0]), _returns(sides[1])),
         **known,

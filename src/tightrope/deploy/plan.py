@@ -5,19 +5,18 @@ is taken to stay as it is.
 """
 
 from collections.abc import Iterable
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 
 from tightrope.certificates.breakdown import PARTS, breakdown
 from tightrope.certificates.certificate import Certificate
 from tightrope.certificates.evidence import Evidence
-from tightrope.certificates.recompute import headline_of, ledger_of
-from tightrope.certificates.statements import families_for
+from tightrope.certificates.recompute import headline_of
+from tightrope.certificates.statements import families_for, ledger_for
 from tightrope.certificates.statements.base import Family, Statement, Values
-from tightrope.certificates.statements.pac_bayes import Measured, Portion, bound_chain, final_bound
+from tightrope.certificates.statements.pac_bayes import Portion, bound_chain, final_bound
 from tightrope.certificates.statements.tolerance import LEVELS
-from tightrope.certificates.table_certificate import evidence_of
 from tightrope.certificates.text import limit_text, percent, title
 from tightrope.deploy.check import Conditions, check
 from tightrope.errors import InputError, as_lines
@@ -112,11 +111,12 @@ class _Forecast:
 
     def __init__(self, certificate: Certificate) -> None:
         self.certificate = c = certificate
-        self.settings, self.ledger = c.settings, ledger_of(c.settings, c.rollouts)
-        self.families = {each.name: each for each in families_for(c.settings, c.rollouts)}
+        families = families_for(c.settings, c.rollouts)
+        self.settings, self.ledger = c.settings, ledger_for(c.settings, families)
+        self.families = {each.name: each for each in families}
         first = c.episodes.pilot + (c.episodes.fit if c.settings.scheme.fixed else 0)
         rows = c.rollouts.span(first, c.episodes.pilot + c.episodes.validation)
-        self.seen: Evidence = evidence_of(c.rollouts) if c.fitted is None else c.evidence(rows)
+        self.seen: Evidence = c.evidence(rows)
         self.scores: dict[str, Values] = {}
         self.fewest = max(len(c.settings.scheme.weights), c.settings.fit + 1, 2)
 
@@ -164,12 +164,10 @@ class _Forecast:
         self, s: Statement, portions: tuple[Portion, ...], factor: float
     ) -> Statement:
         """The bound on a posterior's risk with `factor` times the units and draws."""
-        names = [entry.name for entry in fields(Measured)]
         measured = []
         for portion in portions:
-            values = {name: getattr(portion, name) for name in names}
-            counts = {name: max(1, round(values[name] * factor)) for name in _COUNTED}
-            measured.append(Measured(**{**values, **counts}))
+            counts = {name: max(1, round(getattr(portion, name) * factor)) for name in _COUNTED}
+            measured.append(replace(portion, **counts))
         chain = bound_chain(measured, ledger=self.ledger, kappa=self.settings.kappa)
         (bound, void), width = final_bound(chain), self.certificate.width
         raw, rms = bound * width**2, float(np.sqrt(bound)) * width

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.certificates import Certificate, Evidence, Statement
+from tightrope.certificates.evidence import every
 from tightrope.certificates.statements.band import half_widths
 from tightrope.certificates.text import percent, rows_of
 from tightrope.reports.charts import Axis, Chart, Series, number, plain, spread
@@ -115,9 +116,9 @@ class Figures:
         return Chart(
             key="along",
             title="Predicted against observed return",
-            reading=f"Return still to come, from {seen.steps} of an episode: what was observed, "
-            f"what was predicted, and the {around}. First shown is the worst predicted of the "
-            f"{len(seen):,} {self.name}."
+            reading=f"Return still to come, from {every(seen.thin)} of an episode: what was "
+            f"observed, what was predicted, and the {around}. First shown is the worst "
+            f"predicted of the {len(seen):,} {self.name}."
             + " Of neighbouring steps, the one with the largest error is drawn." * fewer,
             says=f"In the worst predicted episode the RMS error is {number(seen.rms[episode])}; "
             f"the observed return goes from {number(observed[0])} to {number(observed[-1])}, the "

@@ -2,19 +2,15 @@
 
 import numpy as np
 import pytest
-from constructed import OUTWARD, certificate, evidence, made_up, recorded
+from constructed import OUTWARD, certificate, evidence, made_up, recorded, stated
 from scipy.stats import beta
 
-from tightrope.certificates.ledger import joint_ledger
-from tightrope.certificates.statements.failure import LowReturn, Success, Terminates
+from tightrope.certificates.options import Options
+from tightrope.certificates.settings import settle
+from tightrope.certificates.statements.failure import failures
 from tightrope.errors import InputError
 
 DELTA = 0.05
-
-
-def stated(family, seen):
-    ledger = joint_ledger([(family.budget, 1)], delta=0.9 * DELTA, delta_prime=0.1 * DELTA)
-    return family.state(seen, {}, ledger, 0.5)[0]
 
 
 def at_most(count, n, delta=DELTA):
@@ -26,12 +22,17 @@ def seen_of(*, terminated=False, success=None, count=30):
     return evidence(rewards, terminated=terminated, success=success)
 
 
+def event(name, **options):
+    """The last event of settings with these options."""
+    settings = settle(Options(seed=1, **options), recorded(made_up()[0]))
+    return failures(settings, success=name == "succeeds")[-1]
+
+
 EVENTS = {
-    "terminates": Terminates("neutral"),
-    "fails": Terminates("failure"),
-    "reaches": Success(recorded=False),
-    "succeeds": Success(recorded=True),
-    "low": LowReturn(20.0),
+    "terminates": event("terminates"),
+    "fails": event("fails", termination="failure"),
+    "reaches": event("reaches", termination="success"),
+    "succeeds": event("succeeds"),
 }
 WORDS = {
     "terminates": ("early termination", "early-termination", "terminates early"),
@@ -51,7 +52,7 @@ def test_probabilities_are_exact_binomial_bounds_on_counts(name, count):
         seen = seen_of(success=happened, terminated=~happened)
     else:
         seen = seen_of(terminated=happened)
-    found = stated(EVENTS[name], seen)
+    (found,) = stated(EVENTS[name], seen)
     if name in ("terminates", "fails"):
         expected = min(at_most(count, 30) * (1 + OUTWARD), 1.0)
         assert found.vacuous is (count == 30)
@@ -70,7 +71,7 @@ def test_probabilities_are_exact_binomial_bounds_on_counts(name, count):
 def test_a_return_below_the_threshold_is_a_failure_and_one_on_it_is_none():
     lengths = [3, 5, 7, 4, 6, 5]
     seen = evidence([np.ones(length) for length in lengths])
-    found = stated(LowReturn(5.0), seen)
+    (found,) = stated(event("low", fail_below=5.0), seen)
     assert found.estimate == 2 / 6
     assert found.value == pytest.approx(at_most(2, 6) * (1 + OUTWARD), rel=1e-8)
     assert found.quantity == "probability that an episode's undiscounted return is below 5"

@@ -2,17 +2,23 @@
 
 import numpy as np
 import pytest
-from constructed import OUTWARD, certificate, evidence, made_up, plain_returns, recorded
+from constructed import (
+    OUTWARD,
+    certificate,
+    evidence,
+    made_up,
+    plain_returns,
+    recorded,
+    stated,
+)
 
 from tightrope.bounds import tolerance_rank
-from tightrope.certificates.ledger import joint_ledger
 from tightrope.certificates.statements.base import rarely
 from tightrope.certificates.statements.monitor import (
     MonitorThreshold,
     departures,
     widths_of_steps,
 )
-from tightrope.errors import InputError
 
 GAMMA = 0.9
 
@@ -102,8 +108,7 @@ def test_the_threshold_is_an_order_statistic_over_all_steps_thinned_or_not(chose
     """At 90 % where n suffices; the largest of 30 episodes at its own share."""
     rewards, errors = made_up(seed=5, episodes=n)
     seen, delta = evidence(rewards, errors, gamma=GAMMA, thin=4, high=20.0), 0.02
-    ledger = joint_ledger([("monitor", 1)], delta=0.015, delta_prime=0.005)
-    (found,) = MonitorThreshold(GAMMA).state(seen, chosen, ledger, 0.5)
+    (found,) = stated(MonitorThreshold(GAMMA), seen, chosen, delta)
     scores = [plain_score(r, e, chosen) for r, e in zip(rewards, errors, strict=True)]
     rank = int(tolerance_rank(0.9, n=n, delta=delta)) or n
     assert found.limit == pytest.approx(sorted(scores)[rank - 1] * (1 + OUTWARD), rel=1e-9)
@@ -144,21 +149,3 @@ def test_a_certificate_calibrates_on_episodes_that_fixed_nothing(scheme):
     assert monitor.limit == pytest.approx(scores[rank - 1], rel=1e-3)
     assert monitor.n == 45
     assert monitor.confidence == pytest.approx(1 - delta)
-
-
-@pytest.mark.parametrize(
-    ("chosen", "words"),
-    [
-        ({"window": 0, "widths": [1.0]}, "expected a window of at least 1 step, found 0"),
-        ({"window": 2.5, "widths": [1.0]}, "a window of at least 1 step, found 2.5"),
-        ({"window": True, "widths": [1.0]}, "a window of at least 1 step, found True"),
-        *(
-            ({"window": 3, "widths": widths}, r"expected a width in \(0, 1\], the largest 1")
-            for widths in ([], [0.5], [1.0, 0.0], [2.0])
-        ),
-    ],
-)
-def test_stored_windows_and_widths_that_cannot_be_are_refused(chosen, words):
-    with pytest.raises(InputError, match=words) as error:
-        MonitorThreshold(GAMMA).check(chosen)
-    assert "\n" not in str(error.value)

@@ -15,11 +15,10 @@ from scipy.stats import norm
 
 from tightrope.certificates import Options, settle
 from tightrope.certificates.certify import issue
-from tightrope.certificates.ledger import chain_ledger
+from tightrope.certificates.ledger import Ledger
 from tightrope.certificates.statements.pac_bayes import (
-    Measured,
+    Drawn,
     Portion,
-    PosteriorLosses,
     bound_chain,
     final_bound,
     measure_chain,
@@ -116,7 +115,7 @@ LOSS_2 = {"step": 1.55 / 8, "episode": (0.3 + 0.15 + 0.1 + 0.7 / 3) / 4}
 
 def measured(*losses, unit, kappa=0.5, bet=None, episode=EPISODE, **options):
     """A chain of posteriors on these losses, each on the last rows of the one before."""
-    drawn = [PosteriorLosses(x, episode[-x.shape[1] :], 0.5, **options) for x in losses]
+    drawn = [Drawn(x, episode[-x.shape[1] :], 0.5, **options) for x in losses]
     return measure_chain(drawn, unit=unit, kappa=kappa, bet=bet)
 
 
@@ -193,11 +192,11 @@ def test_units_are_rows_or_the_means_of_whole_episodes():
 
 
 def risk(n=60, draws=240, divergence=0.5, mean=0.3, **bet):
-    return Measured(n // 6, n, divergence, draws, mean, mean, mean, **bet)
+    return Portion(n // 6, n, divergence, draws, mean, mean, mean, **bet)
 
 
 def excess(n=40, draws=160, divergence=0.25, plus=0.09, minus=0.06):
-    return Measured(n // 6, n, divergence, draws, 0.2, plus - minus, plus, minus)
+    return Portion(n // 6, n, divergence, draws, 0.2, plus - minus, plus, minus)
 
 
 CHAIN = [risk(), excess(), excess(n=30, draws=90, divergence=0.125, plus=0.05, minus=0.005)]
@@ -213,7 +212,7 @@ def numbers(portion):
 @pytest.mark.parametrize("candidates", [1, 4])
 def test_the_recursion_is_the_one_of_the_formulas(portions, delta, delta_prime, kappa, candidates):
     """B_1, E_t and B_t of (P.1), (P.2), (R.1); the best of K costs delta/K and delta'/K."""
-    ledger = chain_ledger(portions, delta=delta, delta_prime=delta_prime, candidates=candidates)
+    ledger = Ledger.chain(portions, delta=delta, delta_prime=delta_prime, candidates=candidates)
     found = bound_chain(CHAIN[:portions], ledger=ledger, kappa=kappa)
     assert [s.kind for s in found] == ["risk", "excess", "excess"][:portions]
     case = {"portions": portions * candidates, "delta": delta, "delta_prime": delta_prime}
@@ -237,7 +236,7 @@ def test_a_first_portion_with_a_bet_is_bounded_by_it(bet, portions):
     """(P.3), with the Monte Carlo part divided by its range -ln(1 - c) before (C.1)."""
     cost = -math.log(1 - bet * 0.3)
     chain = [risk(bet=bet, mean_bet_loss=cost), excess()][:portions]
-    ledger = chain_ledger(portions, delta=0.025, delta_prime=0.01)
+    ledger = Ledger.chain(portions, delta=0.025, delta_prime=0.01)
     found = bound_chain(chain, ledger=ledger, kappa=0.5)
     case = {"portions": portions, "delta": 0.025, "delta_prime": 0.01}
     q, bound = bet_bound(cost, bet, 0.5, n=60, draws=240, **case)
@@ -255,11 +254,11 @@ def test_bounds_in_plain_numbers():
     """
     small = risk(n=100, draws=10**7, divergence=0.0, mean=0.01)
     bet = replace(small, bet=0.999, mean_bet_loss=-math.log1p(-0.00999))
-    (one,), (other,) = (bound_chain([m], ledger=chain_ledger(1), kappa=0.5) for m in (small, bet))
+    (one,), (other,) = (bound_chain([m], ledger=Ledger.chain(1), kappa=0.5) for m in (small, bet))
     assert one.value == pytest.approx(0.0915, abs=1e-4)
     assert other.value == pytest.approx(0.046, abs=1e-3)
-    ledger = chain_ledger(1, delta=0.4, delta_prime=0.4)
-    (found,) = bound_chain([Measured(2, 2, 0.5, 12, 0.0, 0.0, 0.0)], ledger=ledger, kappa=0.5)
+    ledger = Ledger.chain(1, delta=0.4, delta_prime=0.4)
+    (found,) = bound_chain([Portion(2, 2, 0.5, 12, 0.0, 0.0, 0.0)], ledger=ledger, kappa=0.5)
     assert found.upper_plus == pytest.approx(1 - 0.4 ** (1 / 12), abs=EXACT)
     q, p = found.upper_plus, found.value
     spent = q * math.log(q / p) + (1 - q) * math.log((1 - q) / (1 - p))
@@ -267,7 +266,7 @@ def test_bounds_in_plain_numbers():
 
 
 def test_corrections_widen_what_is_added_and_narrow_what_is_subtracted():
-    ledger = chain_ledger(3)
+    ledger = Ledger.chain(3)
     for found in bound_chain(CHAIN, ledger=ledger, kappa=0.5)[1:]:
         assert found.upper_plus > found.mean_plus
         assert found.lower_minus < found.mean_minus
@@ -307,7 +306,7 @@ def test_a_recursion_below_zero_is_void_and_says_nothing_never_zero(bounds, expe
 def test_a_recursion_over_portions_that_differ_comes_out_negative_and_void():
     """The excess of 3000 units says -0.4, the first bound 0.35: B_2 < 0."""
     chain = [risk(n=3000, draws=30_000), excess(n=3000, draws=30_000, plus=0.0, minus=0.4)]
-    found = bound_chain(chain, ledger=chain_ledger(2), kappa=0.5)
+    found = bound_chain(chain, ledger=Ledger.chain(2), kappa=0.5)
     assert found[1].bound < 0
     assert final_bound(found) == (1.0, True)
 

@@ -2,15 +2,15 @@
 
 import numpy as np
 import pytest
-from constructed import OUTWARD, certificate, evidence, made_up, recorded
+from constructed import OUTWARD, certificate, evidence, made_up, recorded, stated
 from scipy.stats import beta
 
 from tightrope.bounds import joint_tolerance
 from tightrope.certificates import Property
-from tightrope.certificates.ledger import joint_ledger
 from tightrope.certificates.properties import measure_properties, properties_of
 from tightrope.certificates.settings import PropertySettings
-from tightrope.certificates.statements.property import BreaksLimit, PropertyLevels
+from tightrope.certificates.statements.failure import breaks_limit
+from tightrope.certificates.statements.tolerance import PropertyLevels
 
 DELTA = 0.05
 
@@ -24,11 +24,6 @@ def seen_of(numbers, name="peak torque"):
     seen = evidence(rewards)
     object.__setattr__(seen.episodes, "properties", {name: np.asarray(numbers, float)})
     return seen
-
-
-def stated(family, seen):
-    ledger = joint_ledger([(family.budget, 1)], delta=0.9 * DELTA, delta_prime=0.1 * DELTA)
-    return family.state(seen, {}, ledger, 0.5)
 
 
 @pytest.mark.parametrize("at_most", [True, False])
@@ -57,7 +52,7 @@ def test_levels_are_order_statistics_from_the_side_that_is_asked_for(n, at_most)
 @pytest.mark.parametrize("at_most", [True, False])
 def test_a_limit_is_broken_on_its_far_side_alone(at_most):
     numbers = [1.0, 2.0, 2.0, 3.0, 5.0] * 8
-    family = BreaksLimit(PropertySettings("peak torque", at_most, 2.0))
+    family = breaks_limit(PropertySettings("peak torque", at_most, 2.0))
     (found,) = stated(family, seen_of(numbers))
     count = 16 if at_most else 8
     expected = beta.ppf(1 - DELTA, count + 1, 40 - count) * (1 + OUTWARD)

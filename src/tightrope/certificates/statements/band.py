@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.certificates.evidence import Evidence
+from tightrope.certificates.evidence import Evidence, every
 from tightrope.certificates.statements.base import (
     LEVEL,
     Chosen,
@@ -15,7 +15,6 @@ from tightrope.certificates.statements.base import (
     Values,
     limit_at,
 )
-from tightrope.errors import InputError
 
 __all__ = ["Band", "half_widths"]
 
@@ -43,10 +42,6 @@ class Band(Family):
         sizes = np.maximum(sizes, _NARROWEST * sizes.max())
         return {"profile": [1.0] if not sizes.max() > 0 else (sizes / sizes.max()).tolist()}
 
-    def check(self, chosen: Chosen) -> None:
-        """A profile in (0, 1], the largest 1."""
-        require_widths("profile", chosen["profile"])
-
     def scores(self, seen: Evidence, chosen: Chosen) -> Values:
         """(episodes,) the largest error of each, in units of the profile."""
         widths = half_widths(seen.pairs.step, chosen, seen.time_limit)
@@ -58,27 +53,15 @@ class Band(Family):
         shape = "; times a profile over elapsed time that is at most 1" if shaped else ""
         return [limit_at(scores, LEVEL, delta=delta, note=shape)]
 
-    def words(self, seen: Evidence) -> str:
+    def sentence(self, seen: Evidence) -> str:
         """With the steps that count."""
-        return f"{self.quantity} at {seen.steps}"
+        return f"{self.quantity} at {every(seen.thin)}"
 
 
 def half_widths(step: NDArray[np.int64], chosen: Chosen, limit: int | None) -> Values:
     """(rows,) the profile at each elapsed step, its parts spread over the time limit."""
     widths = np.asarray(chosen["profile"], dtype=np.float64)
     return widths[_bins(step, limit, len(widths))]
-
-
-def require_widths(name: str, widths: object) -> None:
-    """Raise InputError unless widths lie in (0, 1], the largest being 1."""
-    try:
-        found = np.asarray(widths, dtype=np.float64)
-        fine = found.ndim == 1 and 0 < len(found) <= 100_000
-        fine = fine and bool((found > 0).all() and found.max() == 1)
-    except (TypeError, ValueError):
-        fine = False
-    if not fine:
-        raise InputError(f"expected a {name} in (0, 1], the largest 1, found {str(widths)[:80]}")
 
 
 def _bins(step: NDArray[np.int64], limit: int | None, count: int) -> NDArray[np.int64]:

@@ -4,50 +4,24 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from tightrope.bounds import tolerance_rank, tolerance_share
-from tightrope.certificates.evidence import Evidence
+from tightrope.certificates.evidence import Evidence, every, ordinal
 from tightrope.certificates.ledger import Ledger
 from tightrope.certificates.options import Unit
-from tightrope.records import STRICT
+from tightrope.errors import InputError
+from tightrope.records import Strict
 
-__all__ = [
-    "INDEPENDENT_EPISODES",
-    "INDEPENDENT_STEPS",
-    "LEVEL",
-    "OUTWARD",
-    "Assumption",
-    "Chosen",
-    "Direction",
-    "Family",
-    "Kind",
-    "Limit",
-    "Scale",
-    "Statement",
-    "Target",
-    "Task",
-    "Values",
-    "limit_at",
-    "ordinal",
-    "rarely",
-]
+__all__ = ["Chosen", "Family", "Limit", "Statement", "Task", "limit_at", "order_statistic"]
 
 Kind = Literal["mean-risk", "tolerance", "band", "monitor", "return", "failure", "property"]
-Target = Literal[
-    "error",
-    "discounted-return",
-    "undiscounted-return",
-    "early-termination",
-    "success",
-    "low-return",
-    "large-error",
-    "property",
-]
+_Outcome = Literal["discounted-return", "undiscounted-return", "early-termination", "success"]
+Target = _Outcome | Literal["error", "large-error", "low-return", "property"]
 Direction = Literal["at-most", "at-least"]
 # What a limit is: a return, an error of one, an RMS error, a squared error in units of the range.
 Scale = Literal["plain", "probability", "return", "error", "rms", "loss"]
@@ -55,25 +29,36 @@ Assumption = Literal["independent steps", "independent episodes"]
 INDEPENDENT_STEPS: Assumption = "independent steps"
 INDEPENDENT_EPISODES: Assumption = "independent episodes"
 
-if TYPE_CHECKING:
-    Choice: TypeAlias = Any
-else:  # what a document may hold
-    Choice = float | int | list[float] | None
-Chosen = Mapping[str, Choice]
 Values = NDArray[np.float64]
-
 Probability = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0)]
 Number = Annotated[float, Field(ge=-1e100, le=1e100)]  # its square is a number as well
+_Part = Annotated[float, Field(gt=0, le=1)]  # a bet, a weight, or a width
+
+if TYPE_CHECKING:
+    Choice: TypeAlias = Any
+else:  # what a document may hold
+    Choice = float | int | Annotated[list[_Part], Field(max_length=100_000)] | None
+Chosen = Mapping[str, Choice]
 
 LEVEL = 0.9  # of new episodes, where a statement has one level
 # Every limit is rounded outward by this part of itself, so that a processor that rounds differently
 # never finds a better number stated than it computes.
 OUTWARD = 1e-5
+_MOST_BETS = 1000
+# Entries of what was chosen, by target or kind of statement; others choose nothing.
+_BETS = {"bets": list, "weights": list}
+_ENTRIES: dict[str, tuple[Mapping[str, Any], ...]] = {
+    "band": ({"profile": list},),
+    "monitor": ({"window": int | None, "widths": list},),
+    "mean-risk": ({}, _BETS, {"bet": float | None}),
+    "large-error": (_BETS,),
+    "return": ({}, {"top": float}),
+}
 
 
 @dataclass(frozen=True)
-class Statement:
+class Statement(Strict):
     """One statement of a certificate, machine-readable.
 
     Attributes:
@@ -101,8 +86,6 @@ class Statement:
         vacuous: whether the limit is the largest value possible and says nothing.
     """
 
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
-
     name: str
     kind: Kind
     target: Target
@@ -123,14 +106,31 @@ class Statement:
     void: bool = False
     vacuous: bool = False
 
+    def __post_init__(self) -> None:
+        known = _ENTRIES.get(self.target, _ENTRIES.get(self.kind, ({},)))
+        fits = any(
+            self.chosen.keys() == types.keys()
+            and all(isinstance(self.chosen[name], kind) for name, kind in types.items())
+            for types in known
+        )
+        lists = [value for value in self.chosen.values() if isinstance(value, list)]
+        fits = fits and len({len(each) for each in lists}) <= 1  # as many weights as bets
+        fits = fits and len(self.chosen.get("bets", ())) <= _MOST_BETS
+        if self.kind in ("band", "monitor"):
+            fits = fits and bool(lists[0]) and (self.chosen.get("window") or 1) >= 1
+        if not fits:
+            raise InputError(
+                f"expected other entries in what was chosen for {self.kind}, found "
+                f"{str(self.chosen)[:80]}"
+            )
+
     @property
     def limit(self) -> float:
         """The number in the units that a person understands."""
         return self.value_raw if self.rms_raw is None else self.rms_raw
 
 
-@dataclass(frozen=True)
-class Limit:
+class Limit(NamedTuple):
     """What a bound makes of scores: in at least `share` of new episodes a score is within `value`.
 
     Attributes:
@@ -179,7 +179,7 @@ class Family(ABC):
     """
 
     name: str
-    kind: ClassVar[Kind]
+    kind: Kind
     target: Target = "error"
     quantity: str = ""
     unit: Unit = "episode"
@@ -199,9 +199,6 @@ class Family(ABC):
         """
         return {}
 
-    def check(self, chosen: Chosen) -> None:  # noqa: B027 - most families choose nothing
-        """Raise InputError for a stored choice that no honest certificate can have."""
-
     @abstractmethod
     def scores(self, seen: Evidence, chosen: Chosen) -> Values:
         """One number per episode, or per step."""
@@ -210,29 +207,28 @@ class Family(ABC):
     def limits(self, scores: Values, *, delta: float, chosen: Chosen) -> Sequence[Limit]:
         """Limits that hold together with failure probability `delta`."""
 
+    def sentence(self, seen: Evidence) -> str:
+        """The quantity, with what only the episodes tell: which steps, and the range."""
+        if self.scale not in ("rms", "loss"):
+            return self.quantity
+        low, high = seen.scaling.low, seen.scaling.high
+        clipped = f", returns clipped to [{low:.4g}, {high:.4g}]" if self.scale == "loss" else ""
+        return f"{self.quantity}{',' if clipped else ''} over {every(seen.thin)}{clipped}"
+
     def units(self, value: float, seen: Evidence) -> tuple[float, float, float | None]:
         """A limit's value on the normalised scale, in raw units, and as an RMS."""
         low, width = seen.scaling.low, seen.scaling.width
-        inside = min(max(value, 0.0), 1.0)
         match self.scale:
-            case "probability":
-                return inside, inside, None
+            case "plain":
+                return value, value, None
             case "return":
                 return (value - low) / width, value, None
-            case "error":
-                return value / width, value, None
-            case "rms":
-                return value / width, value, value
-            case "loss":
-                return inside, inside * width**2, float(np.sqrt(inside)) * width
-        return value, value, None
-
-    def words(self, seen: Evidence) -> str:
-        """The quantity, with what only the episodes tell: which steps, and the range."""
-        if self.scale != "loss":
-            return self.quantity
-        low, high = seen.scaling.low, seen.scaling.high
-        return f"{self.quantity}, over {seen.steps}, returns clipped to [{low:.4g}, {high:.4g}]"
+            case "error" | "rms":
+                return value / width, value, value if self.scale == "rms" else None
+        inside = min(max(value, 0.0), 1.0)
+        if self.scale == "probability":
+            return inside, inside, None
+        return inside, inside * width**2, float(np.sqrt(inside)) * width
 
     def of_task(self, name: str, rows: slice) -> "Family":
         """The same for one task of a table alone."""
@@ -247,16 +243,13 @@ class Family(ABC):
             return seen
         return replace(seen, episodes=seen.episodes.span(self.rows.start, self.rows.stop))
 
-    def state(
-        self, seen: Evidence, chosen: Chosen, ledger: Ledger, joint: float
-    ) -> list[Statement]:
+    def state(self, seen: Evidence, chosen: Chosen, ledger: Ledger) -> list[Statement]:
         """The statements on these episodes."""
         seen = self.within(seen)
         scores = self.scores(seen, chosen)
-        delta = ledger.failure(self.budget)
-        confidence = ledger.confidence_in(self.budget)
+        delta, confidence = ledger.failure(self.budget), ledger.confidence_in(self.budget)
         return [
-            self.stated(limit, len(scores), seen, chosen, confidence, joint)
+            self.stated(limit, len(scores), seen, chosen, confidence, ledger.joint_confidence)
             for limit in self.limits(scores, delta=delta, chosen=chosen)
         ]
 
@@ -271,7 +264,7 @@ class Family(ABC):
             name=self.name,
             kind=self.kind,
             target=self.target,
-            quantity=self.words(seen),
+            quantity=self.sentence(seen),
             unit=self.unit,
             direction=self.direction,
             value=normalised,
@@ -302,23 +295,21 @@ def limit_at(
     Where the episodes are too few for that share, the extreme score and the share that it covers.
     With `at_least` scores are bounded from below.
     """
-    n, sign = len(scores), -1.0 if at_least else 1.0
+    n = len(scores)
     rank = int(tolerance_rank(share, n=n, delta=delta)) or n
     covered = float(tolerance_share(rank, n=n, delta=delta))
+    return order_statistic(scores, rank, min(share, covered), at_least=at_least, note=note)
+
+
+def order_statistic(
+    scores: Values, rank: int, share: float, *, at_least: bool = False, note: str = ""
+) -> Limit:
+    """The score of a rank, which `share` of new episodes keep within."""
+    sign, side = (-1.0, "smallest") if at_least else (1.0, "largest")
+    where = f"the {ordinal(len(scores) - rank + 1)}{side} of {len(scores)} episodes"
     value = sign * float(np.sort(sign * scores)[rank - 1])
-    side = "smallest" if at_least else "largest"
-    where = f"the {ordinal(n - rank + 1)}{side} of {n} episodes"
-    stated = share if covered >= share else covered
-    estimate = float(np.quantile(scores, 1.0 - stated if at_least else stated))
-    return Limit(value, stated, estimate, f"{where}{note}")
-
-
-def ordinal(rank: int) -> str:
-    """Second, third and so on, followed by a blank; nothing for the first."""
-    if rank < 4:
-        return {1: "", 2: "second ", 3: "third "}[rank]
-    teen = rank % 100 in (11, 12, 13)
-    return f"{rank}{'th' if teen else {1: 'st', 2: 'nd', 3: 'rd'}.get(rank % 10, 'th')} "
+    estimate = sign * float(np.quantile(sign * scores, share)) + 0.0  # no negative zero
+    return Limit(value, share, estimate, where + note)
 
 
 def rarely(share: float) -> float:

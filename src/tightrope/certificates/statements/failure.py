@@ -1,23 +1,49 @@
 """How often an episode fails or succeeds, by exact binomial bounds; docs/theory.md, H.4."""
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Callable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tightrope.bounds import clopper_pearson_lower, clopper_pearson_upper
 from tightrope.certificates.evidence import Evidence
-from tightrope.certificates.options import Termination
-from tightrope.certificates.statements.base import Chosen, Family, Kind, Limit, Values
+from tightrope.certificates.settings import PropertySettings, Settings
+from tightrope.certificates.statements.base import (
+    Chosen,
+    Direction,
+    Family,
+    Kind,
+    Limit,
+    Target,
+    Values,
+)
+from tightrope.rollouts import Episodes
 
-__all__ = ["Event", "LowReturn", "Success", "Terminates"]
+__all__ = ["Event", "breaks_limit", "failures"]
+
+Happened = Callable[[Episodes], NDArray[np.bool_]]
 
 
 class Event(Family):
     """The probability of something that happens in an episode or does not."""
 
-    kind: ClassVar[Kind] = "failure"
+    kind: Kind = "failure"
     scale = "probability"
+
+    def __init__(
+        self,
+        name: str,
+        target: Target,
+        event: str,
+        happened: Happened,
+        direction: Direction = "at-most",
+    ) -> None:
+        self.name, self.target, self.direction = name, target, direction
+        self.quantity, self.happened = f"probability that {event}", happened
+
+    def scores(self, seen: Evidence, chosen: Chosen) -> Values:
+        """(episodes,) 1 where it happened."""
+        return self.happened(seen.episodes).astype(np.float64)
 
     def limits(self, scores: Values, *, delta: float, chosen: Chosen) -> Sequence[Limit]:
         """Clopper and Pearson's bound."""
@@ -27,52 +53,43 @@ class Event(Family):
         return [Limit(value, None, count / n, f"{count} of {n} episodes")]
 
 
-class Terminates(Event):
-    """An episode terminates: a failure, or an event of unknown meaning."""
-
-    target = "early-termination"
-    name = "early termination"
-
-    def __init__(self, meaning: Termination) -> None:
-        self.quantity = "probability that an episode terminates early"
-        if meaning == "failure":
-            self.quantity = "probability that an episode fails (terminates early)"
-
-    def scores(self, seen: Evidence, chosen: Chosen) -> Values:
-        """(episodes,) 1 where the environment ended the episode."""
-        return seen.episodes.terminated.astype(np.float64)
-
-
-class Success(Event):
-    """An episode succeeds: as recorded, or by terminating."""
-
-    target = "success"
-    direction = "at-least"
-    name = "success"
-
-    def __init__(self, *, recorded: bool) -> None:
-        self.recorded = recorded
-        means = "succeeds" if recorded else "reaches its goal (terminates)"
-        self.quantity = f"probability that an episode {means}"
-
-    def scores(self, seen: Evidence, chosen: Chosen) -> Values:
-        """(episodes,) 1 where it did."""
-        found = seen.episodes.success if self.recorded else seen.episodes.terminated
-        assert found is not None  # `recorded` says so
-        return found.astype(np.float64)
+def failures(settings: Settings, *, success: bool) -> list[Family]:
+    """Early termination, success (as recorded, or by terminating), and a low return."""
+    found: list[Family] = []
+    meaning, table = settings.termination, settings.scheme.kind == "table"
+    if meaning != "success" and not table:
+        words = "fails (terminates early)" if meaning == "failure" else "terminates early"
+        words = f"an episode {words}"
+        found.append(Event("early termination", "early-termination", words, _terminated))
+    if success or meaning == "success":
+        words = "succeeds" if success else "reaches its goal (terminates)"
+        happened = _succeeded if success else _terminated
+        found.append(Event("success", "success", f"an episode {words}", happened, "at-least"))
+    if (threshold := settings.fail_below) is not None:
+        words = f"an episode's undiscounted return is below {threshold:.12g}"
+        found.append(Event("low return", "low-return", words, lambda e: e.returns(1.0) < threshold))
+    return found
 
 
-class LowReturn(Event):
-    """An episode returns less than the user's threshold, undiscounted."""
+def breaks_limit(settings: PropertySettings) -> Family:
+    """The probability that an episode breaks the limit of a property."""
+    key, limit, at_most = settings.name, settings.limit, settings.at_most
+    assert limit is not None  # `families_for` asks
+    words = f"{key} is {'above' if at_most else 'below'} {limit:.12g}"
 
-    target = "low-return"
-    name = "low return"
+    def broken(episodes: Episodes) -> NDArray[np.bool_]:
+        found = episodes.properties[key]
+        return np.asarray(found > limit if at_most else found < limit)
 
-    def __init__(self, threshold: float) -> None:
-        self.threshold = threshold
-        event = f"an episode's undiscounted return is below {threshold:.12g}"
-        self.quantity = f"probability that {event}"
+    event = Event(f"property limit: {key}", "property", words, broken)
+    event.kind = "property"
+    return event
 
-    def scores(self, seen: Evidence, chosen: Chosen) -> Values:
-        """(episodes,) 1 where it does."""
-        return (seen.episodes.returns(1.0) < self.threshold).astype(np.float64)
+
+def _terminated(episodes: Episodes) -> NDArray[np.bool_]:
+    return episodes.terminated
+
+
+def _succeeded(episodes: Episodes) -> NDArray[np.bool_]:
+    assert episodes.success is not None  # `failures` is told so
+    return episodes.success

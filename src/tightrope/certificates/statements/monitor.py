@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.certificates.evidence import Evidence
-from tightrope.certificates.statements.band import require_widths
 from tightrope.certificates.statements.base import (
     LEVEL,
     Chosen,
@@ -26,8 +25,6 @@ from tightrope.certificates.statements.base import (
     limit_at,
     rarely,
 )
-from tightrope.errors import InputError
-from tightrope.rollouts import Episodes
 
 __all__ = ["MonitorThreshold", "departures", "widths_of_steps"]
 
@@ -54,25 +51,29 @@ class MonitorThreshold(Family):
         window = None if self.gamma == 1 else max(1, round(2 / (1 - self.gamma)))
         return {"window": window, "widths": _widths(fit, window, self.gamma)}
 
-    def check(self, chosen: Chosen) -> None:
-        """A window of at least one step, and widths in (0, 1]."""
-        window = chosen["window"]
-        if window is not None and not (type(window) is int and window >= 1):
-            raise InputError(f"expected a window of at least 1 step, found {window!r}")
-        require_widths("width", chosen["widths"])
-
     def scores(self, seen: Evidence, chosen: Chosen) -> Values:
         """(episodes,) max over all steps of |M_t| / w(t), in return units."""
-        return largest_departures(seen.episodes, seen.predicted, self.gamma, chosen)
+        episodes, scores = seen.episodes, np.empty(len(seen))
+        for length in np.unique(episodes.lengths):  # episodes of one length at a time
+            alike: NDArray[np.int64] = np.flatnonzero(episodes.lengths == length)
+            rows = episodes.offsets[alike, None] + np.arange(length)
+            found = departures(
+                episodes.rewards[rows],
+                seen.predicted[rows],
+                gamma=self.gamma,
+                window=chosen["window"],
+            )
+            scores[alike] = (np.abs(found) / widths_of_steps(length, chosen)).max(axis=1)
+        return scores
 
     def limits(self, scores: Values, *, delta: float, chosen: Chosen) -> Sequence[Limit]:
         """An order statistic: the threshold of the monitor."""
         shape = "; times a width per window that is at most 1" if len(chosen["widths"]) > 1 else ""
         found = limit_at(scores, LEVEL, delta=delta, note=shape)
         alarms = f"; false alarms in at most {rarely(found.share or 0.0):g} % of episodes"
-        return [Limit(found.value, found.share, found.estimate, found.note + alarms)]
+        return [found._replace(note=found.note + alarms)]
 
-    def words(self, seen: Evidence) -> str:
+    def sentence(self, seen: Evidence) -> str:
         """At all steps, thinned or not."""
         return f"{self.quantity} at any step"
 
@@ -110,22 +111,6 @@ def widths_of_steps(steps: int, chosen: Chosen) -> Values:
     number = np.arange(steps) // (chosen["window"] or max(steps, 1))
     widths = np.asarray(chosen["widths"], dtype=np.float64)
     return widths[np.minimum(number, len(widths) - 1)]
-
-
-def largest_departures(
-    episodes: Episodes, predicted: Values, gamma: float, chosen: Chosen
-) -> Values:
-    """(episodes,) max over all steps of |M_t| / w(t); episodes of one length at a time."""
-    starts, lengths = episodes.offsets[:-1], episodes.lengths
-    scores = np.empty(len(episodes))
-    for length in np.unique(lengths):
-        alike: NDArray[np.int64] = np.flatnonzero(lengths == length)
-        rows = starts[alike, None] + np.arange(length)
-        found = departures(
-            episodes.rewards[rows], predicted[rows], gamma=gamma, window=chosen["window"]
-        )
-        scores[alike] = (np.abs(found) / widths_of_steps(length, chosen)).max(axis=1)
-    return scores
 
 
 def _widths(fit: Evidence | None, window: int | None, gamma: float) -> list[float]:

@@ -29,8 +29,7 @@ class Return(Family):
     def __init__(self, gamma: float) -> None:
         self.gamma = gamma
         self.target = "undiscounted-return" if gamma == 1 else "discounted-return"
-        self.quantity = self.target.replace("-", " ")
-        self.name = self.quantity
+        self.name = self.quantity = self.target.replace("-", " ")
 
     def scores(self, seen: Evidence, chosen: Chosen) -> Values:
         """(episodes,) the return of each."""
@@ -48,8 +47,7 @@ class ExpectedReturn(Return):
     def __init__(self, gamma: float, floor: float) -> None:
         super().__init__(gamma)
         self.floor = floor
-        self.quantity = f"expected {self.quantity}"
-        self.name = self.quantity
+        self.name = self.quantity = f"expected {self.quantity}"
 
     def choose(self, fit: Evidence | None, task: Task) -> Chosen:
         """Where returns are clipped from above, which can only lower their mean."""
@@ -65,11 +63,8 @@ class ExpectedReturn(Return):
 
     def limits(self, scores: Values, *, delta: float, chosen: Chosen) -> Sequence[Limit]:
         """A betting bound on the scale from the floor to the top."""
-        width = chosen["top"] - self.floor
+        top, width = chosen["top"], chosen["top"] - self.floor
         scaled = np.clip((scores - self.floor) / width, 0.0, 1.0)
         bound = self.floor + width * float(betting_lower(scaled, delta=delta))
-        note = (
-            f"you stated that no return is below {self.floor:.6g}; those above "
-            f"{chosen['top']:.6g} count as that"
-        )
-        return [Limit(bound, None, float(scores.mean()), note)]
+        note = f"you stated that no return is below {self.floor:.6g}; those above {top:.6g} "
+        return [Limit(bound, None, float(scores.mean()), f"{note}count as that")]

@@ -1,22 +1,24 @@
-"""The RMS error of an episode, T.1, and the mean over episodes that follows, T.4."""
+"""Levels of a score per episode, T.1, and the mean over episodes that follows, T.4."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from tightrope.bounds import joint_tolerance, mean_from_tolerance
 from tightrope.certificates.evidence import Evidence
+from tightrope.certificates.settings import PropertySettings
 from tightrope.certificates.statements.base import (
     Chosen,
     Family,
+    Kind,
     Limit,
+    Scale,
     Statement,
     Values,
-    ordinal,
+    order_statistic,
 )
 
-__all__ = ["LEVELS", "MeanOverEpisodes", "Tolerance", "levels_of"]
+__all__ = ["LEVELS", "MeanOverEpisodes", "PropertyLevels", "Tolerance"]
 
 LEVELS = (0.8, 0.9, 0.95)
 _TOP = 0.6  # of the failure probability: the largest score's part
@@ -28,25 +30,25 @@ class Tolerance(Family):
     The prediction is deterministic and fixed beforehand; nothing is clipped.
     """
 
-    kind = "tolerance"
+    kind: Kind = "tolerance"
     quantity = "RMS error of the predicted return"
     name = "tolerance"
-    scale = "rms"
+    scale: Scale = "rms"
 
     def scores(self, seen: Evidence, chosen: Chosen) -> Values:
         """(episodes,) RMS error of each, in return units."""
         return seen.rms
 
     def limits(self, scores: Values, *, delta: float, chosen: Chosen) -> Sequence[Limit]:
-        """Order statistics, the largest score last."""
-        return levels_of(scores, delta=delta)
+        """Order statistics, the extreme score last; ranks depend on their number alone."""
+        at_least = self.direction == "at-least"
+        return [
+            order_statistic(scores, level.rank, level.share, at_least=at_least)
+            for level in joint_tolerance(LEVELS, n=len(scores), delta=delta, top=_TOP)
+        ]
 
-    def words(self, seen: Evidence) -> str:
-        """With the steps that count."""
-        return f"{self.quantity} over {seen.steps}"
 
-
-class MeanOverEpisodes(Family):
+class MeanOverEpisodes(Tolerance):
     """The mean clipped loss of an episode, implied by the tolerance statements at no cost.
 
     Clipping moves returns towards predictions, which are inside the range: the certified loss of an
@@ -77,20 +79,22 @@ class MeanOverEpisodes(Family):
         self, limit: Limit, n: int, seen: Evidence, chosen: Chosen, confidence: float, joint: float
     ) -> Statement:
         """In the sample it is the mean clipped loss, as in every mean risk."""
-        clipped = float(seen.mean_by_episode(seen.losses).mean())
-        return super().stated(replace(limit, estimate=clipped), n, seen, chosen, confidence, joint)
+        limit = limit._replace(estimate=float(seen.risks("episode").mean()))
+        return super().stated(limit, n, seen, chosen, confidence, joint)
 
 
-def levels_of(scores: Values, *, delta: float, at_least: bool = False) -> list[Limit]:
-    """Levels that hold jointly, the extreme score last; ranks depend on their number alone."""
-    n, sign = len(scores), -1.0 if at_least else 1.0
-    ordered, side = np.sort(sign * scores), "smallest" if at_least else "largest"
-    return [
-        Limit(
-            value=sign * float(ordered[level.rank - 1]),
-            share=level.share,
-            estimate=sign * float(np.quantile(sign * scores, level.share)),
-            note=f"the {ordinal(n - level.rank + 1)}{side} of {n} episodes",
-        )
-        for level in joint_tolerance(LEVELS, n=n, delta=delta, top=_TOP)
-    ]
+class PropertyLevels(Tolerance):
+    """Levels of a property of the user's own, in its own direction."""
+
+    kind = "property"
+    target = "property"
+    scale = "plain"
+
+    def __init__(self, settings: PropertySettings) -> None:
+        self.direction = "at-most" if settings.at_most else "at-least"
+        self.key = self.quantity = settings.name
+        self.name = f"property: {settings.name}"
+
+    def scores(self, seen: Evidence, chosen: Chosen) -> Values:
+        """(episodes,) the recorded numbers."""
+        return seen.episodes.properties[self.key]
