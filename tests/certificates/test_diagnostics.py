@@ -112,7 +112,7 @@ def test_a_certificate_warns_of_dependent_steps_and_of_nothing_where_there_is_no
     assert shared.checks.dependence == LEVEL
     assert not shared.checks.drifting
     assert "* needs independent steps; these are not (p = 0.005): do not rely" in summary(shared)
-    assert "! Steps are dependent (p = 0.005)" in details(shared)
+    assert "Steps are dependent (p = 0.005)" in details(shared)
     assert "these are not" not in summary(fine)
     assert not {"dependent", "drift"} & set(keys(fine))
 

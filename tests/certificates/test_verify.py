@@ -25,7 +25,7 @@ from tightrope.certificates.properties import measure_properties, properties_of
 from tightrope.certificates.recompute import choices, recompute
 from tightrope.certificates.split import split_episodes
 from tightrope.certificates.statements.base import OUTWARD
-from tightrope.certificates.verify import _PRIOR_NATS, verify
+from tightrope.certificates.verify import _PRIOR_NATS, _agree, verify
 from tightrope.errors import InputError
 from tightrope.files import sha256
 from tightrope.posteriors import Gaussians, Scaling, kl_divergence, posterior_predictor
@@ -110,47 +110,18 @@ def name(path):
     return said.removeprefix(".")
 
 
-ELSE = {
-    "independent steps": "independent episodes",
-    "independent episodes": "independent steps",  # another value that the schema allows
-    "step": "episode",
-    "episode": "step",
-    "local": "weights",
-    "weights": "local",
-    "risk": "excess",
-    "excess": "fixed",
-    "fixed": "risk",
-    "tolerance": "band",
-    "band": "tolerance",
-    "mean-risk": "return",
-    "return": "failure",
-    "failure": "monitor",
-    "monitor": "band",
-    "regression": "posterior",
-    "posterior": "regression",
-    "paper": "tight",
-    "at-least": "at-most",
-    "at-most": "at-least",
-    "on": "off",
-    "off": 3.5,
-    "auto": "rec-1",
-    "delta": "delta_prime",
-    "both": "delta",
-    "delta_prime": "delta",
-    "1/2": "1/3",
-    "1/4": "1/5",
-    "1": "1/2",
-    "tight": "paper",
-    "joint": "bound",
-    "bound": "joint",
-    "recursive": "informed",
-    "neutral": "failure",
-    "inverse-kl": "mcallester",
-    "pilot": "user",
-    "fit": "user",
-    "user": "pilot",
-    "rec-2": "rec-1",
-}
+ELSE = {  # another value that the schema allows
+    "independent steps": "independent episodes", "independent episodes": "independent steps",
+    "step": "episode", "episode": "step", "local": "weights", "weights": "local",
+    "risk": "excess", "excess": "fixed", "fixed": "risk", "tolerance": "band",
+    "band": "tolerance", "mean-risk": "return", "return": "failure", "failure": "monitor",
+    "monitor": "band", "regression": "posterior", "posterior": "regression", "paper": "tight",
+    "tight": "paper", "at-least": "at-most", "at-most": "at-least", "on": "off", "off": 3.5,
+    "auto": "rec-1", "rec-2": "rec-1", "delta": "delta_prime", "both": "delta",
+    "delta_prime": "delta", "1/2": "1/3", "1/4": "1/5", "1": "1/2", "joint": "bound",
+    "bound": "joint", "recursive": "informed", "neutral": "failure",
+    "inverse-kl": "mcallester", "pilot": "user", "fit": "user", "user": "pilot",
+}  # fmt: skip
 
 
 def another(value, path=()):
@@ -262,15 +233,6 @@ def test_the_documents_digest_notices_every_leaf_and_the_smallest_change_of_a_nu
     for path, value in numbers[::7]:
         changed = with_leaf(document, path, float(np.nextafter(value, 1e9)))
         assert document_digest(changed) != stated, name(path)
-
-
-def test_verify_reports_a_digest_that_does_not_fit(folder, document):
-    paths = [*[path for path, _ in leaves(document)][::40], ("digests", "certificate")]
-    for path, value in leaves(document):
-        if path in paths:
-            store(folder, with_leaf(document, path, another(value)), signed=False)
-            found = verify(folder)
-            assert any("digest" in line or "schema" in line for line in found), name(path)
 
 
 def test_a_changed_digit_anywhere_in_the_text_is_reported(folder):
@@ -411,15 +373,6 @@ def test_a_confidence_that_fits_its_deltas_but_not_its_bounds_is_reported(folder
     assert "confidence" not in named
 
 
-def test_a_large_count_that_is_one_too_many_is_noticed(tmp_path):
-    issue(tmp_path / "c", mc_passes=1400)
-    document = json.loads((tmp_path / "c" / "certificate.json").read_text())
-    assert document["portions"][0]["draws"] == 1400 * 12 * 6
-    document["portions"][0]["draws"] += 1
-    store(tmp_path / "c", document, signed=True)
-    assert verify(tmp_path / "c")
-
-
 # --- one side only ------------------------------------------------------------------------------
 
 
@@ -490,6 +443,7 @@ def test_confidences_and_counts_agree_exactly_and_shares_to_1e_9(path, change, f
     if change(value) != value:
         store(folder, with_leaf(document, path, change(value)), signed=True)
         assert any(line.startswith(name(path)) for line in verify(folder))
+    assert not _agree("portions[0].draws", 10**9, 10**9 + 1, None)
 
 
 def test_limits_are_issued_rounded_outward(tmp_path):
@@ -526,20 +480,12 @@ def test_limits_are_issued_rounded_outward(tmp_path):
     ],
     ids=str,
 )
-def test_settings_that_would_keep_a_verifier_busy_are_refused_by_the_schema(
-    path, value, folder, document
-):
-    changed = with_leaf(document, ("settings", *path), value)
-    store(folder, changed, signed=True)
-    (found,) = verify(folder)
-    assert "does not follow the schema" in found
-    assert "\n" not in found
-
-
-def test_options_that_would_keep_a_verifier_busy_are_refused_too(folder, document):
-    store(folder, with_leaf(document, ("options", "mc_passes"), 2_000_000), signed=True)
-    (found,) = verify(folder)
-    assert "`options`" in found or "mc_passes" in found
+def test_what_would_keep_a_verifier_busy_is_refused_by_the_schema(path, value, folder, document):
+    for part in ("settings", "options") if path == ("mc_passes",) else ("settings",):
+        store(folder, with_leaf(document, (part, *path), value), signed=True)
+        (found,) = verify(folder)
+        assert "does not follow the schema" in found or "mc_passes" in found
+        assert "\n" not in found
 
 
 # --- the files beside it ------------------------------------------------------------------------
@@ -557,16 +503,6 @@ def test_a_flipped_bit_in_the_files_is_reported(file, folder):
         spoilt[place] ^= 1 << int(rng.integers(8))
         path.write_bytes(bytes(spoilt))
         assert verify(folder), place
-
-
-def test_a_flipped_type_in_the_predictors_header_is_reported(folder):
-    """F32 -> I32: one byte, a well-formed file, and weights that cannot be multiplied."""
-    path = folder / FILES["predictor"]
-    content = path.read_bytes()
-    array = b'"1.1.mean"' if b'"1.1.mean"' in content else b'"network.1"'
-    place = content.index(b'"F32"', content.index(array)) + 1
-    path.write_bytes(content[:place] + b"I" + content[place + 1 :])
-    assert any("predictor.safetensors" in line for line in verify(folder))
 
 
 def tensors(folder, file):
@@ -733,9 +669,6 @@ def test_a_property_is_recomputed_with_its_function_and_its_limits_without(folde
     assert "1 recorded numbers are not the function's, the first in episode 3" in found
 
 
-# --- folders and documents that are none --------------------------------------------------------
-
-
 @pytest.mark.parametrize("file", [*FILES.values(), "certificate.json"])
 @pytest.mark.parametrize("share", [None, 0.0, 0.3, 0.999])
 def test_a_missing_or_truncated_file_is_reported_with_its_name(file, share, folder, tmp_path):
@@ -750,17 +683,6 @@ def test_a_missing_or_truncated_file_is_reported_with_its_name(file, share, fold
     found = verify(folder)
     assert any(file in line for line in found)
     assert all("\n" not in line for line in found)
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "{}", "[]", "null", "not json", '{"digests": 3}', "\ufeff{}", "\x00", "[" * 99999, "NaN"],
-)
-def test_a_document_that_is_none_is_reported(text, folder):
-    (folder / "certificate.json").write_text(text)
-    (found,) = verify(folder)
-    assert "certificate.json" in found
-    assert "\n" not in found
 
 
 def test_a_page_beside_the_certificate_is_not_looked_at(folder):

@@ -161,7 +161,7 @@ def test_the_page_of_many_episodes_stays_small_and_keeps_the_largest_errors(
 
     monkeypatch.setattr(figures, "_POINTS", 6)
     monkeypatch.setattr(figures, "_LEAST", 2)
-    found, full = figures.Figures.of(certificate), data_of(certificate_page(certificate))
+    found, full = figures.Figures(certificate), data_of(certificate_page(certificate))
     rms = [each["rms"] for each in full["episodes"]]
     assert len(rms) == 3
     assert max(rms) == pytest.approx(found.seen.rms.max(), rel=1e-4)

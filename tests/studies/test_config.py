@@ -36,9 +36,9 @@ def test_infinity_is_a_number_of_toml(tmp_path):
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"nmae": "x"}, "keys among name, .* found 'nmae'"),
-        ({"self": "x"}, "keys among name, .* found 'self'"),
-        ({"root": "x"}, "keys among name, .* found 'root'"),
+        ({"nmae": "x"}, "options among name, .* found 'nmae'"),
+        ({"self": "x"}, "options among name, .* found 'self'"),
+        ({"root": "x"}, "`root` must be"),
         ({"name": "Not A Name"}, "`name` must be "),
         ({"name": 3}, "`name` must be a text, found 3"),
         ({"seed": -1}, "at least 0"),
@@ -65,7 +65,7 @@ def test_a_wrong_key_or_value_is_named(wrong, words):
         ({"instances": [-1]}, "at least 0"),
         ({"levels": [1, 2]}, "`levels`"),
         ({"levels": [3, 2, 1]}, "rising"),
-        ({"settings": {"widht": 3}}, "found `widht`"),
+        ({"settings": {"widht": 3}}, "found 'widht'"),
         ({"settings": {"batch": -3}}, "batch"),
     ],
 )

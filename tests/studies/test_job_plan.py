@@ -93,7 +93,7 @@ def test_policies_of_ones_own_are_an_axis_instead_of_training(tmp_path, trained)
         trained(tmp_path / "mine" / name)
     policies, found = own(tmp_path)
     assert policies == [("own", "Pendulum-v1", name, "own") for name in ("one", "two")]
-    assert sorted(path.name for path in found.sources.values()) == ["one", "two"]
+    assert sorted(path.name for _, path in found.sources) == ["one", "two"]
     assert not found.of("train")
 
 

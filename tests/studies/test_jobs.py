@@ -7,7 +7,7 @@ import pytest
 from trivial_jobs import job, result
 
 from tightrope.errors import InputError
-from tightrope.studies.jobs import Job, clear_leftovers, read_job, run_job
+from tightrope.studies.jobs import Job, read_job, run_job
 
 
 def test_the_name_depends_on_what_determines_the_content_and_on_nothing_else():
@@ -98,15 +98,6 @@ def test_a_link_under_the_name_of_a_job_is_refused(tmp_path):
 def make(folder):
     folder.mkdir()
     return folder
-
-
-def test_leftovers_of_a_kill_go_but_trainings_that_resume_stay(tmp_path):
-    for name in (".a-1.x7f", ".train-2.partial"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "half").touch()
-    run_job(job("a 1"), tmp_path)
-    clear_leftovers(tmp_path)
-    assert {path.name.split("-")[0] for path in tmp_path.iterdir()} == {"a", ".train"}
 
 
 def test_a_job_is_the_same_after_json(tmp_path):

@@ -135,7 +135,7 @@ def test_a_folder_of_something_else_is_refused(small, finished, tmp_path, conten
         (out / "thesis.tex").touch()
     elif content == "file":
         out.touch()
-    words = "found another `seed`: give the same" if content == "study" else "expected"
+    words = r"\(seed 0\), found 5: give the same" if content == "study" else "expected"
     with pytest.raises(InputError, match=words):
         run_study(small(seed=5), out, executor=Inline)
 

@@ -26,10 +26,11 @@ def test_what_a_kill_left_of_the_results_is_cleared_away(tmp_path):
     path = tmp_path / "study"
     with StudyFolder(path).locked(ASKED):
         pass
-    for name in (".results.abcd1234/new", ".results.abcd1234/old", "results"):
+    for name in (".results.abcd1234/new", "results", "jobs/.a-1.x7f", "jobs/.train-2.partial"):
         (path / name).mkdir(parents=True)
     with StudyFolder(path).locked(ASKED):
         assert sorted(os.listdir(path)) == [".lock", "jobs", "results", "study.json"]
+        assert os.listdir(path / "jobs") == [".train-2.partial"]  # which can be resumed
 
 
 def test_a_folder_with_other_content_is_still_refused(tmp_path):
@@ -86,7 +87,7 @@ def test_a_link_in_the_folder_is_refused_and_what_it_leads_to_is_untouched(tmp_p
 def test_two_processes_do_not_run_one_study(tmp_path):
     with (
         StudyFolder(tmp_path / "study").locked(ASKED),
-        pytest.raises(InputError, match="another process is running the study in"),
+        pytest.raises(InputError, match="another process is using the study in"),
         StudyFolder(tmp_path / "study").locked(ASKED),
     ):
         pass

@@ -10,7 +10,7 @@ from tightrope.cli.text import in_flags, show, show_json
 from tightrope.deploy.check import Conditions
 from tightrope.errors import InputError
 from tightrope.imports import needed, user_function
-from tightrope.rollouts.collect import Rollout
+from tightrope.rollouts.collecting import Rollout
 from tightrope.rollouts.results_table import Reading
 
 __all__ = ["certify", "check", "plan", "report", "source_or_demo", "verify"]

@@ -12,7 +12,7 @@ from tightrope.cli.flags import command
 from tightrope.cli.text import show, show_json
 from tightrope.comparison.compare import CompareOptions
 from tightrope.errors import InputError, printable
-from tightrope.rollouts.collect import Rollout
+from tightrope.rollouts.collecting import Rollout
 from tightrope.rollouts.results_table import Reading
 from tightrope.seeds import Seed, resolve_seed
 

@@ -68,6 +68,9 @@ class _Dictionary(dict[Any, Any]):
         if isinstance(key, _PLAIN):
             super().__setitem__(key, value)
 
+    def __setstate__(self, state: Any) -> None:
+        """Keep nothing of an OrderedDict but its items."""
+
 
 class _Unpickler(_Python):  # type: ignore[misc]
     """Python's own, with an `Inert` for every name."""

@@ -1,14 +1,12 @@
 """The charts of a certificate: from its episodes and statements to numbers that a page can draw."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.certificates import Certificate, Evidence, Statement
+from tightrope.certificates import Certificate, Evidence
 from tightrope.certificates.evidence import every
 from tightrope.certificates.statements.band import half_widths
 from tightrope.certificates.text import percent, rows_of
@@ -25,14 +23,6 @@ Values = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 
-class Group(NamedTuple):
-    """Recorded episodes of one use: the number of the first, and all with their predictions."""
-
-    first: int
-    seen: Evidence
-
-
-@dataclass(frozen=True)
 class Figures:
     """The charts of one certificate.
 
@@ -40,56 +30,34 @@ class Figures:
 
     Attributes:
         certificate: what is drawn.
-        groups: its episodes by use: pilot, fit, calibration, test.
+        groups: its episodes by use (pilot, fit, calibration, test): the number of the first, and
+            all with their predictions.
+        test: the test episodes, if there are any.
+        seen: the episodes that are looked at.
+        name: what they are called.
+        choice: those that a reader can choose: all, or evenly by their error if there are many.
+        worst: place in `choice` of the one with the largest error.
+        band: the statement on whole curves, if there is one.
     """
 
-    certificate: Certificate
-    groups: dict[str, Group]
-
-    @classmethod
-    def of(cls, certificate: Certificate) -> "Figures":
-        """With predictions of every recorded episode, each step at most once."""
-        groups, first = {}, 0
-        for name, count in vars(certificate.episodes).items():
-            if count:
-                episodes = certificate.rollouts.span(first, first + count)
-                everywhere = name == "test"  # the monitor's statement is about every step
-                seen = certificate.evidence(episodes, everywhere=everywhere)
-                groups[name] = Group(first, seen)
+    def __init__(self, certificate: Certificate) -> None:
+        self.certificate = c = certificate
+        self.groups: dict[str, tuple[int, Evidence]] = {}
+        first = 0
+        for name, count in vars(c.episodes).items():
+            if count:  # the monitor's statement on test episodes is about every step
+                episodes = c.rollouts.span(first, first + count)
+                self.groups[name] = first, c.evidence(episodes, everywhere=name == "test")
             first += count
-        return cls(certificate, groups)
-
-    @property
-    def test(self) -> Evidence | None:
-        """The test episodes, if there are any."""
-        return self.groups["test"].seen if "test" in self.groups else None
-
-    @property
-    def seen(self) -> Evidence:
-        """The episodes that are looked at."""
-        return self.test or self.groups["calibration"].seen
-
-    @property
-    def name(self) -> str:
-        """What they are called."""
-        fixed = self.certificate.settings.scheme.fixed
-        calibration = f"calibration episodes{'' if fixed else ', fitted to as well'}"
-        return calibration if self.test is None else "test episodes"
-
-    @cached_property
-    def choice(self) -> Indices:
-        """Episodes that a reader can choose: all, or evenly by their error if there are many."""
-        return spread(self.seen.rms, _POINTS // _LEAST)
-
-    @property
-    def worst(self) -> int:
-        """Place in `choice` of the episode with the largest error."""
-        return int(np.argmax(self.seen.rms[self.choice]))
-
-    @property
-    def band(self) -> Statement | None:
-        """The statement on whole curves, if there is one."""
-        return next((s for s in self.certificate.statements if s.kind == "band"), None)
+        fixed = c.settings.scheme.fixed
+        self.test = self.groups["test"][1] if "test" in self.groups else None
+        self.first, self.seen = self.groups["calibration" if self.test is None else "test"]
+        self.name = "test episodes"
+        if self.test is None:
+            self.name = f"calibration episodes{'' if fixed else ', fitted to as well'}"
+        self.choice = spread(self.seen.rms, _POINTS // _LEAST)
+        self.worst = int(np.argmax(self.seen.rms[self.choice]))
+        self.band = next((s for s in c.statements if s.kind == "band"), None)
 
     def half_width(self, step: Indices) -> Values:
         """Of the area around a prediction: the certified band, or the certified RMS error."""
@@ -193,7 +161,7 @@ class Figures:
         series = []
         for name in ("calibration", "test"):
             if name in self.groups:
-                rms = np.sort(self.groups[name].seen.rms)
+                rms = np.sort(self.groups[name][1].rms)
                 kept = spread(rms, 400)
                 share = 100.0 * (kept + 1) / len(rms)
                 series.append(Series(f"{name} episodes", name, "steps", rms[kept], share))
@@ -261,12 +229,11 @@ class Figures:
     def data(self) -> dict[str, Any]:
         """The curves of every episode that can be chosen and the area around, for the script."""
         band, seen = self.band, self.seen
-        first = self.groups["calibration" if self.test is None else "test"].first
         names = ("step", "observed", "predicted")
         return {
             "episodes": [
                 {
-                    "episode": first + episode,
+                    "episode": self.first + episode,
                     "seed": int(seen.episodes.seeds[episode]),
                     "rms": float(f"{seen.rms[episode]:.5g}"),
                     **dict(zip(names, map(plain, self._curve(episode)), strict=True)),

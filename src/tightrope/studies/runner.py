@@ -1,26 +1,28 @@
 """A study from its specification to its results; the same call resumes it."""
 
+import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from tightrope.errors import InputError, as_lines
 from tightrope.imports import needed
+from tightrope.progress import are_bars_wanted
 from tightrope.studies.config import Study
 from tightrope.studies.job_plan import plan_jobs
 from tightrope.studies.jobs import Job
 from tightrope.studies.local_pool import LocalPool
 from tightrope.studies.scheduler import Executor, Progress, run_jobs
 from tightrope.studies.study_folder import StudyFolder
-from tightrope.studies.study_status import live_status, status_lines
 
 if TYPE_CHECKING:
     from tightrope.studies.results import Results
 
 __all__ = [
-    "EngineName",
     "StudyInterruptedError",
     "StudyRun",
     "describe",
@@ -29,7 +31,7 @@ __all__ = [
     "run_study",
 ]
 
-EngineName = Literal["local", "ray"]
+_BETWEEN = 10.0  # seconds between two lines where nobody watches
 
 
 class StudyInterruptedError(InputError):
@@ -81,29 +83,30 @@ def run_study(
 
     plan, folder = plan_jobs(study), StudyFolder(out)
     with folder.locked(study.content()):
-        for job in plan.of("policy"):
-            folder.place(job, plan.sources[job.id])
+        for job, source in plan.sources:
+            folder.place(job, source)
         ended = run_missing(plan.jobs, folder, executor, progress=progress)
         results = None
         if any(job.id in ended.done for job in plan.of("certify")):
             folder.require_there()
             results = analyse(read_table(folder.path))
             write_results(results, folder.results)
-        return StudyRun(
-            failed={ended.jobs[key].name: reason for key, reason in ended.failed.items()},
-            blocked=ended.blocked,
-            skipped=plan.skipped,
-            results=results,
-        )
+        return StudyRun(ended.reasons, ended.blocked, plan.skipped, results)
 
 
 def describe(study: Study, out: Path) -> str:
     """The jobs of a study in words: how many of each stage, how many are done, what failed."""
     plan, folder = plan_jobs(study), StudyFolder(out)
     folder.require_own(study.content())
-    failed = folder.failed()
+    failed, seconds = folder.failed(), folder.done(plan.jobs)
     lines = [f"study {study.name}: {len(plan.jobs)} jobs, {plan.certificates} certificates"]
-    lines += status_lines(plan.jobs, folder.done(plan.jobs), failed)
+    lines.append(f"{'stage':<9} {'jobs':>6} {'done':>6} {'failed':>6} {'core time':>16}")
+    for stage in dict.fromkeys(job.stage for job in plan.jobs):
+        own = plan.of(stage)
+        done = [seconds[job.id] for job in own if job.id in seconds]
+        gone = sum(job.name in failed and job.id not in seconds for job in own)
+        took = str(timedelta(seconds=round(sum(done))))
+        lines.append(f"{stage:<9} {len(own):>6} {len(done):>6} {gone:>6} {took:>16}")
     lines += [f"skipped: {why}" for why in plan.skipped]
     lines += [f"failed: {name}: {why}" for name, why in failed.items()]
     return as_lines(lines)
@@ -125,14 +128,13 @@ def run_missing(
     done = folder.done(jobs)
     if len(done) == len(jobs):
         folder.record_failures({})
-        return Progress({job.id: job for job in jobs}, done=set(done))
+        return Progress({job.id: job for job in jobs}, set(done))
     pool = executor(folder.jobs)
-    show = live_status(shown=progress)
+    show = _live_status() if progress and are_bars_wanted() else lambda state: None
 
     def report(state: Progress) -> None:
-        reasons = {state.jobs[key].name: reason for key, reason in state.failed.items()}
-        if reasons != folder.failed():
-            folder.record_failures(reasons)
+        if state.reasons != folder.failed():
+            folder.record_failures(state.reasons)
         show(state)
 
     try:
@@ -143,8 +145,31 @@ def run_missing(
         pool.shutdown()
 
 
+def _live_status() -> Callable[[Progress], None]:
+    """The function that shows progress: one line that is replaced, or one now and then."""
+    from rich.console import Console
+
+    console, last = Console(stderr=True), -math.inf
+
+    def show(progress: Progress) -> None:
+        nonlocal last
+        ended = not progress.blocked
+        if not console.is_terminal and time.monotonic() - last < _BETWEEN and not ended:
+            return
+        last, counts = time.monotonic(), []
+        for stage in dict.fromkeys(job.stage for job in progress.jobs.values()):
+            own = {key for key, job in progress.jobs.items() if job.stage == stage}
+            failed = len(own & progress.failed.keys())
+            counts.append(f"{stage} {len(own & progress.done)}/{len(own)}")
+            counts[-1] += f" ({failed} failed)" if failed else ""
+        end = "\r" if console.is_terminal and not ended else "\n"
+        console.print(", ".join(counts), end=end, highlight=False, soft_wrap=True)
+
+    return show
+
+
 def executor_for(
-    engine: EngineName, workers: int | Literal["auto"] = "auto", address: str = ""
+    engine: Literal["local", "ray"], workers: int | Literal["auto"] = "auto", address: str = ""
 ) -> Callable[[Path], Executor]:
     """What makes the executor of a command's engine.
 

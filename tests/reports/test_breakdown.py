@@ -5,9 +5,9 @@ import pytest
 from recordings import certified, recording
 
 from tightrope.bounds import kl_inverse_lower, kl_inverse_upper, xi
-from tightrope.certificates.breakdown import breakdown
 from tightrope.certificates.ledger import Ledger
 from tightrope.certificates.statements.pac_bayes import Portion, bound_chain
+from tightrope.reports.page import breakdown
 
 
 def measured(**changes):
