@@ -70,13 +70,13 @@ def test_an_episode_that_earns_otherwise_than_predicted_raises_an_alarm_that_sta
     certificate, monitor
 ):
     for bonus in (3.0, -3.0):
-        statuses = replay(monitor, certificate.rollouts.episode(-1), bonus=bonus)
+        statuses = replay(monitor, certificate.rollouts[-1], bonus=bonus)
         since = next(s.step for s in statuses if abs(s.value) > s.threshold)
         for status in statuses:
             assert status.alarm is (status.step >= since)
             assert status.since == (since if status.step >= since else None)
         assert np.sign(statuses[since].value) == np.sign(bonus)
-    first = replay(monitor, certificate.rollouts.episode(-1))[0]  # a reset forgets
+    first = replay(monitor, certificate.rollouts[-1])[0]  # a reset forgets
     assert first == Status(0, 0.0, monitor.threshold(1), False, None)
 
 
@@ -85,7 +85,7 @@ def test_folder_object_and_saved_file_give_the_same_monitor(certificate, tmp_pat
     certificate.save(tmp_path / "auto")
     saved = tmp_path / "monitor.safetensors"
     first.save(saved)
-    episode = certificate.rollouts.episode(-1)
+    episode = certificate.rollouts[-1]
     for source in (tmp_path / "auto", str(tmp_path / "auto"), saved):
         other = Monitor(source)
         assert replay(other, episode) == replay(first, episode)

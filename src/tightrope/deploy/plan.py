@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from tightrope.certificates.breakdown import PARTS, breakdown
 from tightrope.certificates.certificate import Certificate
 from tightrope.certificates.evidence import Evidence
 from tightrope.certificates.recompute import headline_of
@@ -77,22 +76,7 @@ def summary(certificate: Certificate, numbers: Iterable[int]) -> str:
             columns[f"{number:,}"] = forecast(c, number)
         except InputError:
             lines.append(f"{number:,} episodes are too few, with {c.episodes.fit} to fit.")
-    lines += ["", *_table(columns)]
-    return as_lines(lines if c.fitted is None else [*lines, "", _parts(c)])
-
-
-def _parts(c: Certificate) -> str:
-    """What the mean risk consists of, the largest part first."""
-    parts = breakdown(c.portions, c.ledger, c.settings.kappa)[-1]
-    total = sum(parts.values()) or 1.0
-    sizes = sorted(parts.items(), key=lambda part: -part[1])
-    shares = [f"{PARTS[name]} {size / total:.0%}" for name, size in sizes if size]
-    worth = ""
-    if c.unit == "step":
-        worth = (
-            f" Its steps are worth {c.effective_n or 0.0:,.0f} independent ones; that is not in it."
-        )
-    return f"The mean over {c.unit}s consists of: {', '.join(shares)}.{worth}"
+    return as_lines([*lines, "", *_table(columns)])
 
 
 def target_summary(certificate: Certificate, conditions: Conditions) -> tuple[int | None, str]:
