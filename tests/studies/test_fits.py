@@ -26,7 +26,7 @@ def certificate(episodes, scheme, preset, *, training=None, fit=None, **options)
     pilots = {} if scheme in ("auto", "holdout") else {"pilot_episodes": 2}
     if training is not None and preset == "paper":
         pilots = {}
-    asked = Options.of({**given, "scheme": scheme, "episodes": 12, "test_episodes": 4, **pilots})
+    asked = Options(**{**given, "scheme": scheme, "episodes": 12, "test_episodes": 4, **pilots})
     short = PRESETS[preset].shortened(updates=10, width=6)
     settings = settle(asked, SYNTHETIC, preset=short, training=training)
     keywords = {} if fit is None else {"fit": fit}
