@@ -10,7 +10,7 @@ from tightrope.reports.charts import Axis, Chart, Series, number, short, spread
 
 def chart(*series, x=None, y=None):
     axes = x or Axis("x", 0.0, 10.0), y or Axis("y", 0.0, 4.0)
-    return Chart("key", "title", "reading", "says", *axes, series)
+    return Chart("key", "says", *axes, series)
 
 
 def path(shape, x, y, lower=None, **axes):
