@@ -9,7 +9,6 @@ from constructed import certificate as constructed
 from constructed import made_up, recorded
 from recordings import certified, changed, recording, short
 
-import tightrope
 from tightrope.certificates import Options, settle
 from tightrope.certificates.certify import issue as issue_settled
 from tightrope.certificates.diagnostics import Checks
@@ -233,9 +232,3 @@ def test_episodes_that_a_predictor_has_not_seen_and_statements_by_name(fixed, ce
     assert [fixed.statement("tolerance", s.share) for s in levels] == levels
     with pytest.raises(InputError, match=r"a statement among tolerance, .*, found 'no such'"):
         fixed.statement("no such")
-
-
-def test_the_package_exports_what_the_design_shows():
-    assert {"certify", "verify", "Certificate", "collect", "load_certificate"} <= set(
-        tightrope.__all__
-    )

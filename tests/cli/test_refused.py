@@ -217,7 +217,7 @@ REFUSED = {
     "compare a.csv 3/5": "successes of one task to compare with counts",
     "compare 3/5 4/5 --out page.html": "no --out for counts",
     "compare log.npz narrow.npz": "observations of one size in numbers, found 3 in A and 2 in B",
-    "compare log.npz log.npz --env Pendulum-v1": "expected no --env for recorded episodes",
+    "compare log.npz log.npz --env Pendulum-v1": "expected no --env for the recorded episodes",
     "compare log.npz log.npz --batch 1": "--batch must be",
     "compare log.npz log.npz --return-range 0 0.001": "give a wider --return-range",
     # conditions

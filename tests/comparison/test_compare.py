@@ -336,9 +336,9 @@ def test_a_policy_and_a_recording_are_refused_and_so_are_options_of_the_other():
     episodes = log(np.arange(4.0))
     with pytest.raises(InputError, match="found a policy as A and recorded episodes as B"):
         compare(lambda observations: observations, episodes)
-    with pytest.raises(InputError, match="expected no `env` for recorded episodes"):
+    with pytest.raises(InputError, match="expected no `env` for the recorded episodes"):
         compare(episodes, episodes, "Hopper-v4")
-    with pytest.raises(InputError, match="expected no `workers` for recorded episodes"):
+    with pytest.raises(InputError, match="expected no `workers` for the recorded episodes"):
         compare(episodes, episodes, rollout=Rollout(workers=1))
     with pytest.raises(InputError, match="expected no `order` random for policies"):
         compare(high, low, Rewarding, order="random")

@@ -23,7 +23,6 @@ class Split:
 
     Attributes:
         settings: what is done.
-        pilot: episodes in no bound, of PAC-Bayes schemes; None without any.
         fit: episodes that no bound is evaluated on: the pilot and, where the scheme leaves it out
             of its bound, the first portion; None if there are none.
         validation: all but pilot and test.
@@ -35,7 +34,6 @@ class Split:
     """
 
     settings: Settings
-    pilot: Episodes | None
     fit: Episodes | None
     validation: Episodes
     calibration: Episodes
@@ -102,7 +100,6 @@ def split_episodes(
     fit = used.span(0, first + held_out) if first + held_out else None
     split = Split(
         settings=settings,
-        pilot=used.span(0, first) if first else None,
         fit=fit,
         validation=validation,
         calibration=validation.span(held_out, len(validation)),

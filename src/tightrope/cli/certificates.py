@@ -222,6 +222,10 @@ def plan(
             f"expected a certificate, recorded episodes or a table of results, found {source!r}"
         )
     show(summary(found, sorted(numbers)), lines=True)
+    if found.fitted is not None:
+        from tightrope.reports.page import consists_of
+
+        show(f"\n{consists_of(found)}", lines=True)
     if conditions == Conditions():
         return 0
     count, words = target_summary(found, conditions)

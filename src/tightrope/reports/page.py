@@ -29,7 +29,7 @@ from tightrope.files import write_text
 from tightrope.reports.figures import Figures
 from tightrope.reports.render import as_json, render
 
-__all__ = ["PARTS", "breakdown", "certificate_page", "write_page"]
+__all__ = ["PARTS", "breakdown", "certificate_page", "consists_of", "write_page"]
 
 # The mean in the sample; what unequal losses cost a bet (P.3); the correction for Monte Carlo draws
 # (C.1), (C.2); what the failure probability costs with KL = 0; what the KL divergence costs.
@@ -161,6 +161,18 @@ def breakdown(
         pairs = zip(PARTS, parts, before, strict=True)
         found.append({name: part + kappa * each for name, part, each in pairs})
     return found
+
+
+def consists_of(c: Certificate) -> str:
+    """What the mean risk consists of, the largest part first."""
+    parts = breakdown(c.portions, c.ledger, c.settings.kappa)[-1]
+    sizes = sorted(parts.items(), key=lambda part: -part[1])
+    total = sum(parts.values()) or 1.0
+    shares = ", ".join(f"{PARTS[name]} {size / total:.0%}" for name, size in sizes if size)
+    worth = ""
+    if c.unit == "step":
+        worth = f"; not in it: its steps are worth {c.effective_n or 0.0:,.0f} independent ones"
+    return f"The mean over {c.unit}s consists of: {shares}{worth}."
 
 
 def _levels(p: Portion, delta: float, kappa: float) -> tuple[float, ...]:

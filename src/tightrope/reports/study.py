@@ -15,9 +15,8 @@ from tightrope.files import write_text
 from tightrope.reports.charts import number
 from tightrope.reports.render import figure_svg, render
 from tightrope.studies.certificate_records import POLICY, RUN
-from tightrope.studies.claims import CLAIMS, ClaimResult
+from tightrope.studies.claims import CLAIMS, PAPER, ClaimResult
 from tightrope.studies.paper_figures import READINGS
-from tightrope.studies.paper_reports import PAPER
 from tightrope.studies.results import Results
 from tightrope.studies.summary_statistics import in_order, main_comparison
 

@@ -24,9 +24,7 @@ from tightrope.policies import (
     RECORD_FILE,
     TrainingRecord,
     find_record,
-    find_run,
     policy_file,
-    run_environment,
 )
 from tightrope.rollouts.columns import Columns
 from tightrope.rollouts.datasets import import_lerobot, import_minari, is_lerobot, is_minari_id
@@ -155,7 +153,11 @@ def _reader(source: Any) -> Callable[..., Episodes] | None:
         if is_lerobot(path):
             return import_lerobot
         trained = policy_file(path) is not None or (path / RECORD_FILE).is_file()
-        return None if trained or find_run(path) is not None else import_minari
+        if trained:
+            return None
+        from tightrope.policies import find_run
+
+        return import_minari if find_run(path) is None else None
     if hasattr(source, "columns") and hasattr(source, "to_numpy"):  # a data frame
         return read_frame
     if isinstance(source, Mapping):
@@ -237,6 +239,8 @@ def policy_source(source: Any, env: Any = None, env_kwargs: EnvKwargs = None) ->
     if isinstance(source, str | Path):
         _require_policy(source)
         policy, record = find_record(source) or (source, None)
+        from tightrope.policies import find_run, run_environment
+
         run = find_run(source) if record is None else None
         # What a function returns is as it is meant; an id is wrapped as in the run.
         if run is not None and (env is None or (isinstance(env, str) and ".py:" not in env)):

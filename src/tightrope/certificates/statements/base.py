@@ -41,7 +41,6 @@ else:  # what a document may hold
     Choice = float | int | Annotated[list[_Part], Field(max_length=100_000)] | None
 Chosen = Mapping[str, Choice]
 
-LEVEL = 0.9  # of new episodes, where a statement has one level
 # Every limit is rounded outward by this part of itself, so that a processor that rounds differently
 # never finds a better number stated than it computes.
 OUTWARD = 1e-5
@@ -117,7 +116,8 @@ class Statement(Strict):
         fits = fits and len({len(each) for each in lists}) <= 1  # as many weights as bets
         fits = fits and len(self.chosen.get("bets", ())) <= _MOST_BETS
         if self.kind in ("band", "monitor"):
-            fits = fits and bool(lists[0]) and (self.chosen.get("window") or 1) >= 1
+            window = self.chosen.get("window")
+            fits = fits and bool(lists[0]) and (window is None or window >= 1)
         if not fits:
             raise InputError(
                 f"expected other entries in what was chosen for {self.kind}, found "
@@ -288,7 +288,12 @@ class Family(ABC):
 
 
 def limit_at(
-    scores: Values, share: float, *, delta: float, at_least: bool = False, note: str = ""
+    scores: Values,
+    share: float = 0.9,
+    *,
+    delta: float,
+    at_least: bool = False,
+    note: str = "",
 ) -> Limit:
     """An order statistic (T.1): in at least `share` of new episodes a score is within it.
 
