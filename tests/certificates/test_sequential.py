@@ -9,8 +9,7 @@ from recordings import short
 
 from tightrope.bounds import betting_upper, default_bets, target_bets
 from tightrope.certificates import Options, load_certificate, settle, write
-from tightrope.certificates.certify import certify
-from tightrope.certificates.sequential import issue_until, search_summary
+from tightrope.certificates.certify import certify, issue_until, search_summary
 from tightrope.certificates.text import details, sentence
 from tightrope.certificates.verify import verify
 from tightrope.errors import InputError

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from tightrope.certificates.options import (
+    TABLE,
     Candidates,
     Count,
     Discount,
@@ -15,13 +16,14 @@ from tightrope.certificates.options import (
     Passes,
     Positive,
     Proper,
+    Scheme,
     Termination,
     Unit,
     Weight,
+    scheme,
     target_of,
 )
 from tightrope.certificates.properties import Property
-from tightrope.certificates.schemes import TABLE, Scheme, scheme
 from tightrope.environments import known_thinning
 from tightrope.errors import InputError
 from tightrope.posteriors import PRESETS, Preset, Sampling
