@@ -7,6 +7,7 @@ import json
 import custom_environments
 import numpy as np
 import pytest
+from refusals import refused
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
@@ -100,9 +101,8 @@ def test_layers_that_are_missing_or_do_not_fit_are_one_line_with_the_file(change
     arrays = load_file(normed)
     change(arrays)
     save_file(arrays, normed, metadata=header)
-    with pytest.raises(InputError, match=r"normed\.safetensors") as refusal:
+    with refused(r"normed\.safetensors"):
         load_mlp(normed)
-    assert "\n" not in str(refusal.value)
 
 
 def test_a_file_without_norms_is_as_it_always_was(stored):

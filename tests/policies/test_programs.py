@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 from command import run
+from refusals import refused
 
 from tightrope.environments import make_env
 from tightrope.errors import InputError
@@ -172,9 +173,8 @@ def test_a_damaged_program_is_an_input_error(suffix, program, tmp_path):
     content, path = program(suffix).read_bytes(), tmp_path / f"damaged.{suffix}"
     for kept in (0, 1, 20, len(content) // 2, len(content) - 1):
         path.write_bytes(content[:kept])
-        with pytest.raises(InputError, match="cannot load") as refusal:
+        with refused("cannot load"):
             check_fit(loaded(path), environment())
-        assert "\n" not in str(refusal.value)
 
 
 class Writing(torch.nn.Module):
