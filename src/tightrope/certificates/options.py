@@ -128,6 +128,8 @@ class Options:
         if self.until != "off":
             target_of(self.until)
         fixed, search = scheme(self.scheme).fixed and not self.paper, self.until != "off"
+        if not scheme(self.scheme).fixed and self.episodes != "auto":
+            scheme(self.scheme).sizes(self.episodes, 0)  # refuses too few
         if self.delta + self.delta_prime >= 1:
             found = f"{self.delta!r} + {self.delta_prime!r}"
             raise InputError(f"`delta` + `delta_prime` must be below 1, found {found}")
