@@ -165,7 +165,7 @@ def options_of(name: str, schemes: Sequence[str], values: Mapping[str, Any]) -> 
     own = {
         key: value for key, value in values.items() if not mixed or _FIXED.get(key, fixed) == fixed
     }
-    return Options.of({**own, "scheme": name})
+    return Options(**{**own, "scheme": name})
 
 
 @checked

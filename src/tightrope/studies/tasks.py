@@ -103,7 +103,7 @@ def _certificates(
 
     fit, (pilots, validation, test) = shared_fits(), spec["layout"]
     for request in spec["requests"]:
-        options = Options.of({**request, "test_episodes": test, "seed": spec["seed"]})
+        options = Options(**{**request, "test_episodes": test, "seed": spec["seed"]})
         preset = PRESETS[options.preset].shortened(spec["updates"], spec["width"])
         preset = dataclasses.replace(preset, layer_norm=spec["layer_norm"])
         training = training_scaling(options, source)
