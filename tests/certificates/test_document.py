@@ -245,7 +245,7 @@ def spots(value, path=()):
 # --- texts that are no certificate --------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "1" * 5000])
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999", "1" * 5000])
 def test_a_number_that_is_none_is_refused_in_one_line(number, document):
     stated = f'"effective_n": {json.dumps(document["effective_n"])}'
     text = as_text(document).replace(stated, f'"effective_n": {number}')

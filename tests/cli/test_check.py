@@ -12,7 +12,9 @@ def test_a_line_for_each_condition_and_exit_code_0_or_1(certificate, capfd):
     rms, confidence, last = out.splitlines()
     assert rms.startswith("holds  --max-rms 1000000000: The RMS error of predicted returns")
     assert "assumes independent steps" in rms
-    assert confidence.startswith("holds  --min-confidence 0.5: statement 0 holds with confidence")
+    assert confidence.startswith(
+        "holds  --min-confidence 0.5: what was used (statement 0) holds with confidence"
+    )
     assert last == "No number was recomputed: tightrope verify certificate does that."
     code, out, said = run(capfd, "check", certificate, "--max-rms", 0, "--max-failure", 1)
     assert (code, said) == (1, [])

@@ -118,8 +118,9 @@ def test_a_table_is_forecast_task_by_task():
 
 
 def test_wrong_numbers_of_episodes_are_refused(issued):
-    with pytest.raises(InputError, match="`episodes` must be a whole number of at least 1"):
-        forecast(issued["auto", "step"], 0)
+    for count in (0, -1):
+        with pytest.raises(InputError, match="at least"):
+            forecast(issued["auto", "step"], count)
     with pytest.raises(InputError, match="below 10 episodes in all"):
         forecast(issued["holdout", "step"], 10)
 
@@ -135,6 +136,7 @@ def test_the_command_forecasts_from_a_certificate(issued, capsys, tmp_path):
     )
     assert (code, said) == (0, [])
     assert "A forecast, not a promise" in out
+    assert "The mean over episodes consists of: " in out
     assert "episodes to fit and to calibrate would meet these conditions" in out
     for name in dict.fromkeys(s.name for s in issued["auto", "episode"].statements):
         assert f"\n{name}" in out

@@ -5,9 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
+from refusals import refused
 from torch import nn
 
-from tightrope.errors import InputError
 from tightrope.policies import BLOCK, MLPPolicy, Normalizer, rows_are_stable
 
 RNG = np.random.default_rng(0)
@@ -130,8 +130,7 @@ def test_layers_that_do_not_fit_are_an_input_error():
     wrong += [{"normalizer": Normalizer(np.zeros(1), np.ones(1), 1.0)}, {"head": "wooden"}]
     wrong += [{"low": np.zeros(4, "f4"), "high": np.zeros(4, "f4")}, {"activation": "Sine"}]
     for fields in wrong:
-        with pytest.raises(InputError, match=r"expected .*found") as refusal:
+        with refused(r"expected .*found"):
             dataclasses.replace(policy, **fields)
-        assert "\n" not in str(refusal.value)
     for fields in ({"norms": ()}, {"log_std": (np.zeros((12, 2), "f4"), spread)}):
         dataclasses.replace(policy, **fields)

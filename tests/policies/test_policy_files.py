@@ -7,6 +7,7 @@ import json
 import custom_environments
 import numpy as np
 import pytest
+from refusals import refused
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
@@ -79,15 +80,6 @@ def normed(tmp_path, small_policy):
     return path
 
 
-def respoil(path, change):
-    """Change the arrays of the file and write them back under the same header."""
-    with safe_open(path, framework="np") as archive:
-        header = archive.metadata()
-    arrays = load_file(path)
-    change(arrays)
-    save_file(arrays, path, metadata=header)
-
-
 SPOILT = {
     "no norms": lambda a: [a.pop(name) for name in [*a] if ".norm." in name],
     "no norms of one layer": lambda a: [a.pop(name) for name in [*a] if name[:6] == "1.norm"],
@@ -104,17 +96,12 @@ SPOILT = {
 
 @pytest.mark.parametrize("change", SPOILT.values(), ids=SPOILT)
 def test_layers_that_are_missing_or_do_not_fit_are_one_line_with_the_file(change, normed):
-    respoil(normed, lambda arrays: None)
-    load_mlp(normed)
-    respoil(normed, change)
-    with pytest.raises(InputError, match=r"normed\.safetensors") as refusal:
-        load_mlp(normed)
-    assert "\n" not in str(refusal.value)
-
-
-def test_norms_that_the_header_does_not_mention_are_refused(normed):
-    rewrite(normed, lambda about: about.pop("norms"))
-    with pytest.raises(InputError, match="expected 0 layer norms"):
+    with safe_open(normed, framework="np") as archive:
+        header = archive.metadata()
+    arrays = load_file(normed)
+    change(arrays)
+    save_file(arrays, normed, metadata=header)
+    with refused(r"normed\.safetensors"):
         load_mlp(normed)
 
 
@@ -126,13 +113,10 @@ def test_a_file_without_norms_is_as_it_always_was(stored):
     assert load_mlp(demo.policy_path()).norms == ()
 
 
-def test_the_digest_is_the_sha256_of_the_file(stored):
+def test_a_file_has_its_digest_and_a_deterministic_policy_cannot_sample(stored):
     policy = load_policy(stored, make_env("FiveWide-v0"))
     assert policy.digest == hashlib.sha256(stored.read_bytes()).hexdigest()
     assert policy.name == "perceptron"
-
-
-def test_a_deterministic_policy_cannot_sample(stored):
     with pytest.raises(InputError, match="leave out `sample`"):
         load_policy(stored, make_env("FiveWide-v0"), sample=True)
 
@@ -147,40 +131,31 @@ def test_policies_and_recordings_are_told_apart_although_they_share_a_suffix(sto
         load_policy(recording, make_env("FiveWide-v0"))
 
 
-def test_a_truncated_file_is_an_input_error(stored):
-    content = stored.read_bytes()
-    for kept in range(0, len(content), 29):
-        stored.write_bytes(content[:kept])
-        with pytest.raises(InputError):
-            load_policy(stored, make_env("FiveWide-v0"))
-
-
 def rewrite(path, change):
     """Change the tightrope header of the file and write it back."""
-    content = path.read_bytes()
-    size = int.from_bytes(content[:8], "little")
-    header = json.loads(content[8 : 8 + size])
-    about = json.loads(header["__metadata__"]["tightrope"])
+    with safe_open(path, framework="np") as archive:
+        about = json.loads(archive.metadata()["tightrope"])
     change(about)
-    header["__metadata__"]["tightrope"] = json.dumps(about)
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    path.write_bytes(len(text).to_bytes(8, "little") + text + content[8 + size :])
+    save_file(load_file(path), path, metadata={"tightrope": json.dumps(about)})
 
 
-FORGED = {
-    "another format": lambda about: about.update(format="tightrope.episodes/1"),
-    "an unknown activation": lambda about: about.update(activation="Sine"),
-    "an unknown head": lambda about: about.update(head="wooden"),
-    "no activation": lambda about: about.pop("activation"),
-    "no name": lambda about: about.pop("name"),
-}
+FORGED = [
+    lambda about: about.update(format="tightrope.episodes/1"),
+    lambda about: about.update(activation="Sine"),
+    lambda about: about.update(head="wooden"),
+    *[lambda about, name=name: about.pop(name) for name in ("activation", "name", "norms")],
+]
 
 
-@pytest.mark.parametrize("change", FORGED.values(), ids=FORGED)
-def test_a_header_that_makes_no_policy_is_an_input_error(change, stored):
-    env = make_env("FiveWide-v0")
-    check_fit(load_policy(stored, env), env)
-    rewrite(stored, change)
-    with pytest.raises(InputError):
-        check_fit(load_policy(stored, env), env)
+def test_a_damaged_file_or_a_header_that_makes_no_policy_is_an_input_error(normed):
+    env, content = make_env("FiveWide-v0"), normed.read_bytes()
+    check_fit(load_policy(normed, env), env)
+    for change in FORGED:
+        normed.write_bytes(content)
+        rewrite(normed, change)
+        with pytest.raises(InputError):
+            load_policy(normed, env)
+    for kept in range(0, len(content), 29):
+        normed.write_bytes(content[:kept])
+        with pytest.raises(InputError):
+            load_policy(normed, env)

@@ -237,18 +237,6 @@ def test_curves_have_one_number_per_epoch_and_progress_adds_up():
     assert sum(advanced) == own.steps
 
 
-def test_curves_hold_the_loss_and_the_objective_of_the_fit():
-    """At a standstill they are the risk of the prior and its bound at KL = 0."""
-    prior, data = small_prior(log_variance=-20.0), rows()
-    own = settings(learning_rate=0.0, batch=90, epoch_steps=1)
-    _, curves = fit_posterior(prior, *data, RISK, own, 1)
-    expected = error(prior, data)
-    np.testing.assert_allclose(curves.loss, expected, rtol=1e-3)
-    losses, kl = torch.full((1,), expected, dtype=torch.float64), torch.tensor(0.0).double()
-    bound = float(OBJECTIVES["inverse-kl"](losses, None, kl, RISK))
-    np.testing.assert_allclose(curves.objective, bound, rtol=1e-3)
-
-
 def test_an_interrupted_fit_leaves_torchs_threads_as_they_were():
     data = small_prior(), *rows(), RISK, SHORT, 1
     assert threads_when_interrupted(lambda stop: fit_posterior(*data, advance=stop)) == [1]

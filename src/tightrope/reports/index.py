@@ -12,7 +12,8 @@ from tightrope.certificates.folder import DOCUMENT, read_document
 from tightrope.certificates.text import percent, rows_of, sentence, subject_names
 from tightrope.errors import InputError, one_line
 from tightrope.files import write_text
-from tightrope.reports.render import render, typeset
+from tightrope.reports.charts import typeset
+from tightrope.reports.render import render
 
 __all__ = ["Entry", "certificate_folders", "entries", "index_page", "write_index"]
 

@@ -1,15 +1,15 @@
 """The HTML page of a certificate: the rows of its summary, its charts, and how to repeat it."""
 
 import math
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from tightrope.bounds import bet_loss, pac_bayes_bet, pac_bayes_kl, split_kl
-from tightrope.certificates import Certificate, Options, Statement
+from tightrope.certificates import Certificate, Statement
 from tightrope.certificates.assumptions import overall
+from tightrope.certificates.evidence import every
 from tightrope.certificates.ledger import LedgerEntry
 from tightrope.certificates.observed import observed_in_test
 from tightrope.certificates.statements.pac_bayes import Portion
@@ -29,7 +29,7 @@ from tightrope.files import write_text
 from tightrope.reports.figures import Figures
 from tightrope.reports.render import as_json, render
 
-__all__ = ["PARTS", "breakdown", "certificate_page", "command", "write_page"]
+__all__ = ["PARTS", "breakdown", "certificate_page", "consists_of", "write_page"]
 
 # The mean in the sample; what unequal losses cost a bet (P.3); the correction for Monte Carlo draws
 # (C.1), (C.2); what the failure probability costs with KL = 0; what the KL divergence costs.
@@ -76,36 +76,16 @@ def certificate_page(certificate: Certificate) -> str:
         charts=charts,
         episodes=data["episodes"],
         shown=data["shown"],
-        what="" if figures is None else figures.name,
+        figures=figures,
+        every=every,
         stacks=stacks,
         parts={key: name for key, name in PARTS.items() if any(each[key] for each in bars)},
-        recorded=[*sorted(c.digests.items()), *_flat(c.subject)],
-        command=command(c),
+        recorded=[*c.digests.items(), *_flat(c.subject), *_flat(vars(c.options), "option ")],
         data=as_json({"charts": {key: each.data() for key, each in charts.items()}, **data}),
         ratio=_ratio,
         sentence=sentence,
         words=details(c),
     )
-
-
-def command(c: Certificate) -> str:
-    """The command that would issue such a certificate from the same source."""
-    policy = c.subject.get("policy")
-    words = ["tightrope", "certify", "POLICY" if policy else "TABLE" if c.fitted is None else "LOG"]
-    if policy:
-        words += ["--env", subject_names(c)[1] or "ID"]
-        words += ["--sample"] if policy.get("actions") == "sampled" else []
-    asked, default = vars(c.options.seeded(c.settings.seed)), vars(Options())
-    for name, value in asked.items():
-        if name != "device" and value != default[name]:
-            values = value if isinstance(value, tuple) else () if value is True else (value,)
-            words += [f"--{name.replace('_', '-')}", *map(str, values)]
-    for own in c.settings.properties:
-        words += ["--property", f"{own.name}=FILE.py:FUNCTION"]
-        if own.limit is not None:
-            sign = "<=" if own.at_most else ">="
-            words += ["--property-limit", f"{own.name}{sign}{own.limit!r}"]
-    return shlex.join(words)
 
 
 def _facts(c: Certificate) -> list[tuple[str, str]]:
@@ -181,6 +161,18 @@ def breakdown(
         pairs = zip(PARTS, parts, before, strict=True)
         found.append({name: part + kappa * each for name, part, each in pairs})
     return found
+
+
+def consists_of(c: Certificate) -> str:
+    """What the mean risk consists of, the largest part first."""
+    parts = breakdown(c.portions, c.ledger, c.settings.kappa)[-1]
+    sizes = sorted(parts.items(), key=lambda part: -part[1])
+    total = sum(parts.values()) or 1.0
+    shares = ", ".join(f"{PARTS[name]} {size / total:.0%}" for name, size in sizes if size)
+    worth = ""
+    if c.unit == "step":
+        worth = f"; not in it: its steps are worth {c.effective_n or 0.0:,.0f} independent ones"
+    return f"The mean over {c.unit}s consists of: {shares}{worth}."
 
 
 def _levels(p: Portion, delta: float, kappa: float) -> tuple[float, ...]:

@@ -29,35 +29,52 @@ from tightrope.rollouts.worker import BOARD, Job
 from tightrope.seeds import Seed, resolve_seed
 from tightrope.system import library_versions, start_worker
 
-__all__ = ["CollectionError", "Rollout", "collect", "describe", "episode_seeds", "fitting"]
+__all__ = [
+    "CollectionError",
+    "Loading",
+    "Rollout",
+    "collect",
+    "describe",
+    "episode_seeds",
+    "fitting",
+]
 
 _SEEDS = 2**31  # the largest range that every suite takes
 
 
 @dataclass(frozen=True)
-class Rollout:
-    """How a policy is rolled out; nothing of it is for recorded episodes.
+class Loading:
+    """How a policy and its environment are loaded.
 
     Attributes:
-        workers: Worker processes of the roll-out; auto: one per core.
-        timeout: Seconds without a step after which an environment counts as hanging.
         normalize: Observation statistics of an SB3 policy; a VecNormalize pickle or an .npz with
             mean, var, epsilon and clip.
         no_normalize: Roll an SB3 policy out without the observation statistics of its training, on
             purpose.
         trust: Allow loading files that execute code.
-        sample: Draw actions from the policy's distribution instead of taking its mode.
         env_kwargs: Arguments of the environment, for gymnasium.make, such as
             use_contact_forces=true.
     """
 
-    workers: int | Literal["auto"] = "auto"
-    timeout: float = 60.0
     normalize: Literal["none"] | Path = "none"
     no_normalize: bool = False
     trust: bool = False
-    sample: bool = False
     env_kwargs: Annotated[tuple[str, ...] | Mapping[str, Any], "NAME=VALUE"] = ()
+
+
+@dataclass(frozen=True)
+class Rollout(Loading):
+    """How a policy is rolled out; nothing of it is for recorded episodes.
+
+    Attributes:
+        workers: Worker processes of the roll-out; auto: one per core.
+        timeout: Seconds without a step after which an environment counts as hanging.
+        sample: Draw actions from the policy's distribution instead of taking its mode.
+    """
+
+    workers: int | Literal["auto"] = "auto"
+    timeout: float = 60.0
+    sample: bool = False
 
     @property
     def arguments(self) -> dict[str, Any]:

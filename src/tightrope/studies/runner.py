@@ -1,7 +1,5 @@
 """A study from its specification to its results; the same call resumes it."""
 
-import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -11,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from tightrope.errors import InputError, as_lines
 from tightrope.imports import needed
-from tightrope.progress import are_bars_wanted
+from tightrope.progress import progress_bar
 from tightrope.studies.config import Study
 from tightrope.studies.job_plan import plan_jobs
 from tightrope.studies.jobs import Job
@@ -30,8 +28,6 @@ __all__ = [
     "run_missing",
     "run_study",
 ]
-
-_BETWEEN = 10.0  # seconds between two lines where nobody watches
 
 
 class StudyInterruptedError(InputError):
@@ -130,42 +126,21 @@ def run_missing(
         folder.record_failures({})
         return Progress({job.id: job for job in jobs}, set(done))
     pool = executor(folder.jobs)
-    show = _live_status() if progress and are_bars_wanted() else lambda state: None
+    bar = progress_bar(folder.kind, len(jobs), start=len(done), shown=progress)
 
-    def report(state: Progress) -> None:
-        if state.reasons != folder.failed():
-            folder.record_failures(state.reasons)
-        show(state)
+    with bar as show:
 
-    try:
-        return run_jobs(jobs, pool, done=done, on_change=report)
-    except KeyboardInterrupt:
-        raise StudyInterruptedError("interrupted; the same command resumes") from None
-    finally:
-        pool.shutdown()
+        def report(state: Progress) -> None:
+            if state.reasons != folder.failed():
+                folder.record_failures(state.reasons)
+            show(len(state.done), f"jobs, {len(state.failed)} failed" if state.failed else "jobs")
 
-
-def _live_status() -> Callable[[Progress], None]:
-    """The function that shows progress: one line that is replaced, or one now and then."""
-    from rich.console import Console
-
-    console, last = Console(stderr=True), -math.inf
-
-    def show(progress: Progress) -> None:
-        nonlocal last
-        ended = not progress.blocked
-        if not console.is_terminal and time.monotonic() - last < _BETWEEN and not ended:
-            return
-        last, counts = time.monotonic(), []
-        for stage in dict.fromkeys(job.stage for job in progress.jobs.values()):
-            own = {key for key, job in progress.jobs.items() if job.stage == stage}
-            failed = len(own & progress.failed.keys())
-            counts.append(f"{stage} {len(own & progress.done)}/{len(own)}")
-            counts[-1] += f" ({failed} failed)" if failed else ""
-        end = "\r" if console.is_terminal and not ended else "\n"
-        console.print(", ".join(counts), end=end, highlight=False, soft_wrap=True)
-
-    return show
+        try:
+            return run_jobs(jobs, pool, done=done, on_change=report)
+        except KeyboardInterrupt:
+            raise StudyInterruptedError("interrupted; the same command resumes") from None
+        finally:
+            pool.shutdown()
 
 
 def executor_for(
