@@ -248,7 +248,7 @@ def can_mount(work):
 def load_libraries(commands):
     """What the commands import, once."""
     import tightrope.cli.episodes
-    import tightrope.rollouts.collect
+    import tightrope.rollouts.collecting
 
     if commands == ["collect"]:  # needs no torch
         return

@@ -24,7 +24,7 @@ def offered():
     return {
         " ".join(words): {
             name
-            for flag in function.flags
+            for flag in function.flags.values()
             for name in (flag.typed, flag.typed.replace("--no-", "--"))
         }
         for words, function in SCRIPT["commands"]()

@@ -52,9 +52,9 @@ def commands() -> Iterator[tuple[tuple[str, ...], Any]]:
 
 def _section(command: str, function: Any) -> str:
     about = " ".join(str(function.__doc__).partition("Args:")[0].split())
-    named = [flag for flag in function.flags if flag.positional or flag.required]
+    named = [flag for flag in function.flags.values() if flag.positional or flag.required]
     usage = " ".join([command, *(flag.label for flag in named)])
-    rows = [_row(f"`{flag.label}`", _default(flag), flag.help) for flag in function.flags]
+    rows = [_row(f"`{flag.label}`", _default(flag), flag.help) for flag in function.flags.values()]
     head = f"## {command}\n\n{about}\n\n`{usage}`, and:\n"
     return "\n".join([head, "| option | default | is |", "|---|---|---|", *rows, ""])
 

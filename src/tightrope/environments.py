@@ -23,14 +23,8 @@ from tightrope.errors import InputError, one_line
 from tightrope.imports import import_module, needed, quiet_registration, user_function
 from tightrope.records import checked
 
-__all__ = [
-    "PAPER_IDS",
-    "EnvInfo",
-    "EnvKwargs",
-    "known_thinning",
-    "make_env",
-    "recorded_environment",
-]
+__all__ = ["PAPER_IDS", "EnvInfo", "EnvKwargs", "known_thinning", "make_env"]
+__all__ += ["recorded_environment", "stated_environment"]
 
 EnvKwargs = Mapping[str, Any] | Sequence[str] | None
 
@@ -95,32 +89,30 @@ class EnvInfo:
             InputError: the id is unknown (the nearest are named), its package is missing, or the
                 object cannot be built again.
         """
-        gym, kwargs = _gymnasium(), _kwargs(env_kwargs)
+        gym, kwargs, name = _gymnasium(), _kwargs(env_kwargs), None
         if isinstance(environment, EnvInfo):
             if not kwargs:
                 return environment
-            given, kwargs = environment, {**environment.kwargs, **kwargs}
-            if given.factory is not None:
-                return _of_factory(given.factory, given.id, kwargs)
-            environment = given.id
+            kwargs = {**environment.kwargs, **kwargs}
+            name, environment = environment.id, environment.factory or environment.id
+        if isinstance(environment, str) and ".py:" in environment:
+            name, environment = Path(environment).name, user_function(environment)
         if isinstance(environment, gym.Env):
             return _of_instance(environment, kwargs)
         if callable(environment):
-            return _of_factory(environment, None, kwargs)
-        if not isinstance(environment, str):
-            raise InputError(
-                f"expected the id of an environment, an environment or a function that returns "
-                f"one, found {environment!r}"
-            )
-        return _of_name(environment, kwargs)
+            return _of_factory(environment, name, kwargs)
+        if isinstance(environment, str):
+            return _of_id(environment, kwargs)
+        raise InputError(
+            "expected the id of an environment, an environment or a function that returns one, "
+            f"found {environment!r}"
+        )
 
     def to_json(self) -> dict[str, Any]:
         """As a JSON object, without the factory; `kwargs` only where there are any."""
-        record = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        del record["factory"]
-        if not self.kwargs:
-            del record["kwargs"]
-        return record
+        unwritten = ("factory",) if self.kwargs else ("factory", "kwargs")
+        names = [field.name for field in dataclasses.fields(self) if field.name not in unwritten]
+        return {name: getattr(self, name) for name in names}
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> "EnvInfo":
@@ -147,30 +139,44 @@ class EnvInfo:
         """
         gym = _gymnasium()
         env, spaces = self.build(), gym.spaces
-        observed = env.observation_space
+        observed, actions = env.observation_space, env.action_space
         if not observed.is_np_flattenable:
             raise InputError(f"expected numbers as observations, found {observed} in {self.id!r}")
-        if not (isinstance(observed, spaces.Box) and len(observed.shape) == 1):
-            env = gym.wrappers.FlattenObservation(env)
         kinds = spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary
-        if not isinstance(env.action_space, kinds):
-            raise InputError(
-                f"expected numbers as actions, found {env.action_space} in {self.id!r}"
-            )
-        return env
+        if not isinstance(actions, kinds):
+            raise InputError(f"expected numbers as actions, found {actions} in {self.id!r}")
+        is_vector = isinstance(observed, spaces.Box) and len(observed.shape) == 1
+        return env if is_vector else gym.wrappers.FlattenObservation(env)
 
     def build(self) -> Any:
         """A new environment as its makers have it, whatever its spaces are."""
-        makers = {"metaworld": _make_metaworld, "custom": _make_custom}
+        gym = _gymnasium()
+        if self.suite == "custom" and self.factory is None:
+            raise InputError(
+                f"cannot build {self.id!r} from its record: it was a Python object; pass the "
+                "object, or a function that returns it, as `env`"
+            )
         with quiet_registration(), warnings.catch_warnings():
             # Silenced on purpose: the paper's results are for v4, which Gymnasium keeps for
             # reproducibility and calls out of date on every construction.
-            warnings.filterwarnings(
-                "ignore",
-                message=r".*The environment .* is out of date",
-                category=DeprecationWarning,
-            )
-            return makers.get(self.suite, _make_gymnasium)(self)
+            out_of_date = r".*The environment .* is out of date"
+            warnings.filterwarnings("ignore", out_of_date, DeprecationWarning)
+            try:
+                if self.suite == "metaworld":
+                    return _make_metaworld(self)
+                if self.factory is None:
+                    make = functools.partial(gym.make, disable_env_checker=True)
+                    return make(_registered(self.id), **self.kwargs)
+                env = self.factory(**self.kwargs)
+            except InputError:
+                raise
+            except Exception as error:  # Gymnasium's own, or whatever the user's own code raises
+                line = f"{type(error).__name__}: {one_line(error)}"
+                remedy = "; expected a function that returns an environment" if self.factory else ""
+                raise InputError(f"cannot build {self.id!r}: {line}{remedy}") from error
+        if not isinstance(env, gym.Env):
+            raise InputError(f"expected a gymnasium.Env from {self.id}, found {env!r}")
+        return env
 
 
 def make_env(environment: Any, env_kwargs: EnvKwargs = None) -> Any:
@@ -181,9 +187,7 @@ def make_env(environment: Any, env_kwargs: EnvKwargs = None) -> Any:
 def recorded_environment(record: Any) -> EnvInfo:
     """The environment that a certificate, training record or recording names.
 
-    Anyone may have written the record: of what it says only the id is used, and arguments that are
-    numbers (a text may name a file). No module is imported because a record says so, whatever else
-    is trusted.
+    Of what the record says only id and arguments are used, as :func:`stated_environment` does.
 
     Raises:
         InputError: the record is damaged, or the user has to name the environment in `env`.
@@ -191,30 +195,45 @@ def recorded_environment(record: Any) -> EnvInfo:
     if not isinstance(record, Mapping):
         raise InputError("expected `env`, an environment to run in: none is on record")
     stated = EnvInfo.from_json(record)
-    if ":" in stated.id or stated.suite == "custom":
+    return stated_environment(stated.id, stated.kwargs, known=stated.suite != "custom")
+
+
+def stated_environment(name: str, kwargs: Mapping[str, Any], *, known: bool = True) -> EnvInfo:
+    """The environment that a file names, which anyone may have written.
+
+    No module is imported because it says so, whatever else is trusted, and arguments are used if
+    they are numbers (a text may name a file).
+
+    Raises:
+        InputError: it is unknown, or the user has to name it in `env`.
+    """
+    if ":" in name or not known:
         raise InputError(
-            f"expected `env`, found only a record that names {stated.id[:80]!r}: no module is "
+            f"expected `env`, found only a record that names {name[:80]!r}: no module is "
             "imported because a file says so; if you know this environment, name it in `env`"
         )
-    if not all(isinstance(value, bool | int | float) for value in stated.kwargs.values()):
-        raise InputError(
-            f"expected `env` and `env_kwargs`, found only a record of {stated.id[:80]!r} with the "
-            f"arguments {str(stated.kwargs)[:80]}: if you know them, give both"
-        )
-    return EnvInfo.of(stated.id, stated.kwargs)
+    for value in kwargs.values():
+        several = value if isinstance(value, list | tuple) else [value]
+        if not all(isinstance(each, bool | int | float) for each in several):
+            raise InputError(
+                f"expected `env` and `env_kwargs`, found only a record of {name[:80]!r} with the "
+                f"arguments {str(dict(kwargs))[:80]}: if you know them, give both"
+            )
+    return EnvInfo.of(name, kwargs)
 
 
 def known_thinning(name: str) -> int | None:
     """The thinning that the paper fixed for an environment, by its id; None for others."""
-    return _THINNING.get(_base(name))
+    return _THINNING.get(_base_and_version(name)[0])
 
 
-def _base(name: str) -> str:
-    return name.rpartition("/")[2].rpartition("-v")[0]
+def _base_and_version(name: str) -> tuple[str, int]:
+    base, _, version = name.rpartition("/")[2].rpartition("-v")
+    return base, int(version) if version.isdecimal() else -1
 
 
 def _gymnasium() -> Any:
-    return needed("gymnasium", "an environment", "certify")
+    return needed("gymnasium", "an environment")
 
 
 def _kwargs(given: EnvKwargs) -> dict[str, Any]:
@@ -239,64 +258,83 @@ def _kwargs(given: EnvKwargs) -> dict[str, Any]:
     return found
 
 
-# --- by name -------------------------------------------------------------------------------------
+# --- by id ----------------------------------------------------------------------------------------
 
 
-def _of_name(name: str, kwargs: dict[str, Any]) -> EnvInfo:
-    gym = _gymnasium()
-    if ".py:" in name:
-        return _of_factory(user_function(name), Path(name).name, kwargs)
-    if name.startswith("dm_control/"):
-        _import("dm_control", "dmc", name)
-        _import("shimmy", "dmc", name)
-        _require_registered(name)
-        info = EnvInfo(name, "dm_control", 5, True, _INITIAL_STATE, kwargs=kwargs)
-        limit = _dm_control_limit(name)
-        return dataclasses.replace(info, fixed_length=limit is not None, time_limit=limit)
-    if re.fullmatch(r"[a-z][a-z-]*-v3", name) and name not in gym.registry:
-        known = _import("metaworld", "metaworld", name).ALL_V3_ENVIRONMENTS
+def _of_id(name: str, kwargs: dict[str, Any]) -> EnvInfo:
+    registry = _gymnasium().registry
+    if re.fullmatch(r"[a-z][a-z-]*-v3", name) and name not in registry:
+        known = _import("metaworld", name, "metaworld").ALL_V3_ENVIRONMENTS
         if name not in known:
-            raise InputError(_unknown(name, [*known, *gym.registry]))
+            raise InputError(_unknown(name, [*known, *registry]))
         if kwargs:
             raise InputError(f"expected no `env_kwargs` for {name!r}: Meta-World takes none")
-        limit, seeds = int(known[name].max_path_length), _GOAL.format(_GOAL_SEED)
-        return EnvInfo(name, "metaworld", 5, True, seeds, _GOAL_SEED, limit)
-    registered = _import_users(name)
-    _require_registered(registered)
-    fixed = _base(registered) in _FIXED_LENGTH
-    thin = known_thinning(registered) or (5 if fixed else 3)
-    limit = kwargs.get("max_episode_steps", gym.registry[registered].max_episode_steps)
-    return EnvInfo(name, "gymnasium", thin, fixed, _INITIAL_STATE, None, limit, kwargs)
+        steps, seeds = int(known[name].max_path_length), _GOAL.format(_GOAL_SEED)
+        return EnvInfo(name, "metaworld", 5, True, seeds, _GOAL_SEED, steps)
+    registered = _registered(name)
+    _require_buildable(registered)
+    if name.startswith("dm_control/"):
+        limit = _dm_control_limit(name)
+        info = EnvInfo(name, "dm_control", 5, limit is not None, _INITIAL_STATE)
+    else:
+        fixed = _base_and_version(registered)[0] in _FIXED_LENGTH
+        limit = kwargs.get("max_episode_steps", registry[registered].max_episode_steps)
+        thin = known_thinning(registered) or (5 if fixed else 3)
+        info = EnvInfo(name, "gymnasium", thin, fixed, _INITIAL_STATE)
+    return dataclasses.replace(info, time_limit=limit, kwargs=kwargs)
 
 
-def _make_gymnasium(info: EnvInfo) -> Any:
-    if info.suite == "dm_control":
-        _import("shimmy", "dmc", info.id)
-    registered = _import_users(info.id)
-    try:
-        return _gymnasium().make(registered, disable_env_checker=True, **info.kwargs)
-    except Exception as error:  # Gymnasium's own, or whatever the constructor raises
-        line = f"{type(error).__name__}: {one_line(error)}"
-        raise InputError(f"cannot build {info.id!r}: {line}") from error
+def _registered(name: str) -> str:
+    """The id in Gymnasium's registry, once what registers it is imported.
+
+    That is `module` for ``module:Name-v0``, Gymnasium's form for environments of others.
+    """
+    if name.startswith("dm_control/"):
+        _import("dm_control", name, "dmc")
+        _import("shimmy", name, "dmc")
+    module, _, registered = name.rpartition(":")
+    if module:
+        try:
+            import_module(module)
+        except Exception as error:  # whatever the user's own code raises
+            raise InputError(f"cannot import {module!r}: {one_line(error)}") from error
+    return registered
+
+
+def _import(module: str, name: str, extra: str) -> Any:
+    if extra == "dmc" and not os.environ.get("DISPLAY"):
+        os.environ.setdefault("MUJOCO_GL", "disabled")  # else it warns of a missing screen
+    with warnings.catch_warnings(), quiet_registration():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of the packages' own making
+        return needed(module, repr(name), extra)
 
 
 @functools.cache
 def _dm_control_limit(name: str) -> int | None:
-    """Control steps until a task of the suite ends; it is a number of the built environment only.
-
-    None for tasks without a limit, and for dm_control's composer, whose limit is a simulated time.
-    """
+    """Control steps until a task of the suite ends; only the built environment shows it."""
     env = EnvInfo(name, "dm_control", 5, True, _INITIAL_STATE).build()
-    limit = getattr(env.unwrapped._env, "_step_limit", math.inf)
     env.close()
-    return math.ceil(limit) if math.isfinite(limit) else None
+    return _limit(env)
+
+
+def _limit(env: Any) -> int | None:
+    """Steps after which a built environment truncates; None if it shows no such limit.
+
+    That of dm_control's composer is a simulated time.
+    """
+    limits = [getattr(getattr(env.unwrapped, "_env", None), "_step_limit", math.inf)]
+    while env is not env.unwrapped:
+        if isinstance(env, _gymnasium().wrappers.TimeLimit):
+            limits.append(env._max_episode_steps)
+        env = env.env
+    return math.ceil(min(limits)) if math.isfinite(min(limits)) else None
 
 
 def _make_metaworld(info: EnvInfo) -> Any:
     import numpy as np
 
     gym = _gymnasium()
-    metaworld = _import("metaworld", "metaworld", info.id)
+    metaworld = _import("metaworld", info.id, "metaworld")
     benchmark = metaworld.MT1(info.id, seed=info.goal_seed)
 
     class SeededGoals(gym.Wrapper):  # type: ignore[misc, name-defined]
@@ -310,53 +348,27 @@ def _make_metaworld(info: EnvInfo) -> Any:
     return SeededGoals(benchmark.train_classes[info.id]())
 
 
-def _import_users(name: str) -> str:
-    """The id in ``module:Name-v0``, Gymnasium's form for environments of others; import `module`.
-
-    The import registers them.
-    """
-    module, _, registered = name.rpartition(":")
-    if module:
-        try:
-            import_module(module)
-        except Exception as error:  # whatever the user's own code raises
-            raise InputError(f"cannot import {module!r}: {one_line(error)}") from error
-    return registered
-
-
-def _import(module: str, extra: str, name: str) -> Any:
-    if extra == "dmc" and not os.environ.get("DISPLAY"):
-        os.environ.setdefault("MUJOCO_GL", "disabled")  # else it warns of a missing screen
-    with warnings.catch_warnings(), quiet_registration():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of the packages' own making
-        return needed(module, repr(name), extra)
-
-
-def _require_registered(name: str) -> None:
+def _require_buildable(name: str) -> None:
     """Raise InputError, with what to use instead, unless Gymnasium has this id and can build it."""
-    registry = _gymnasium().registry
-    if _is_built(name):
+    # Of some ids it has no more than a note that they moved elsewhere.
+    built = [
+        known
+        for known, spec in _gymnasium().registry.items()
+        if "raise" not in getattr(spec.entry_point, "__name__", "")
+    ]
+    if name in built:
         return
-    later = [known for known in registry if _base(known) == _base(name) and _is_built(known)]
-    if re.fullmatch(r"\w+-v\d+", name) and any(_version(known) > _version(name) for known in later):
-        instead = min((k for k in later if _version(k) > _version(name)), key=_version)
+    base, version = _base_and_version(name)
+    parsed = {known: _base_and_version(known) for known in built}
+    later = [known for known in built if parsed[known][0] == base and parsed[known][1] > version]
+    if later and re.fullmatch(r"\w+-v\d+", name):
+        instead = min(later, key=lambda known: parsed[known][1])
         contact = " with `env_kwargs` use_contact_forces=true (its 111 observations)"
         raise InputError(
             f"expected an id that Gymnasium has, found {name!r}, which it dropped: use {instead}"
             f"{contact if instead == 'Ant-v4' else ''}"
         )
-    raise InputError(_unknown(name, [*filter(_is_built, registry), *PAPER_IDS]))
-
-
-def _is_built(name: str) -> bool:
-    """Whether Gymnasium has an id, and more than a note that it moved elsewhere."""
-    entry = _gymnasium().registry.get(name)
-    return entry is not None and "raise" not in getattr(entry.entry_point, "__name__", "")
-
-
-def _version(name: str) -> int:
-    found = name.rpartition("-v")[2]
-    return int(found) if found.isdigit() else -1
+    raise InputError(_unknown(name, [*built, *PAPER_IDS]))
 
 
 def _unknown(name: str, known: list[str]) -> str:
@@ -369,11 +381,11 @@ def _unknown(name: str, known: list[str]) -> str:
     )
 
 
-# --- Python objects ------------------------------------------------------------------------------
+# --- Python objects -------------------------------------------------------------------------------
 
 
 def _of_instance(env: Any, kwargs: dict[str, Any]) -> EnvInfo:
-    """What is known of its id if it differs by arguments alone, or else what builds its `spec`."""
+    """What is known of its id if it is as registered, or else what builds its `spec`."""
     import cloudpickle
 
     gym = _gymnasium()
@@ -401,37 +413,12 @@ def _of_instance(env: Any, kwargs: dict[str, Any]) -> EnvInfo:
 
 def _of_factory(factory: Callable[..., Any], name: str | None, kwargs: dict[str, Any]) -> EnvInfo:
     """What `factory` builds, by that name, the id of what it returns, or its own."""
-    gym = _gymnasium()
     function: Any = factory.func if isinstance(factory, functools.partial) else factory
     own = f"{function.__module__}.{getattr(function, '__qualname__', type(function).__name__)}"
     info = EnvInfo(name or own, "custom", 3, False, _INITIAL_STATE, kwargs=kwargs, factory=factory)
     env = info.build()
-    name = name or (env.spec.id if env.spec is not None else own)
-    limits, inner = [], env
-    while isinstance(inner, gym.Wrapper):
-        if isinstance(inner, gym.wrappers.TimeLimit):
-            limits.append(inner._max_episode_steps)
-        inner = inner.env
-    thin = known_thinning(name.partition("(")[0])
-    if thin is None and env.spec is not None:
-        thin = known_thinning(env.spec.id)
     env.close()
-    return dataclasses.replace(info, id=name, thin=thin or 3, time_limit=min(limits, default=None))
-
-
-def _make_custom(info: EnvInfo) -> Any:
-    if info.factory is None:
-        raise InputError(
-            f"cannot build {info.id!r} from its record: it was a Python object; pass the object, "
-            "or a function that returns it, as `env`"
-        )
-    try:
-        env = info.factory(**info.kwargs)
-    except Exception as error:  # whatever the user's own code raises
-        line = f"{type(error).__name__}: {one_line(error)}"
-        raise InputError(
-            f"cannot build {info.id!r}: {line}; expected a function that returns a new environment"
-        ) from error
-    if not isinstance(env, _gymnasium().Env):
-        raise InputError(f"expected a gymnasium.Env from {info.id}, found {env!r}")
-    return env
+    registered = env.spec.id if env.spec is not None else own
+    name = name or registered
+    thin = known_thinning(name.partition("(")[0]) or known_thinning(registered) or 3
+    return dataclasses.replace(info, id=name, thin=thin, time_limit=_limit(env))

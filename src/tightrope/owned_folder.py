@@ -19,11 +19,13 @@ class OwnedFolder:
 
     Attributes:
         path: of the folder.
-        kind: what it holds, in words, and the name of its document: ``run``, ``study``, ``audit``.
+        kind: what it holds: ``run``, ``study``, ``audit``; also the name of its document.
+        version: of the document's format.
     """
 
     path: Path
     kind: str
+    version: int
 
     @property
     def document(self) -> Path:
@@ -35,7 +37,7 @@ class OwnedFolder:
         """Hold the folder for this process; begin it, or check that it was begun with the same.
 
         Args:
-            content: JSON-like, for the document.
+            content: JSON-like, of the document.
             names: of files and folders in it, whose halves a killed process may have left.
 
         Raises:
@@ -45,7 +47,7 @@ class OwnedFolder:
         with lock(self.path, f"another process is using the {self.kind} in {self}: wait"):
             self.require_own(content)  # nobody began it meanwhile
             if not self.document.exists():
-                write_text(self.document, json.dumps(content, indent=2) + "\n")
+                write_text(self.document, json.dumps(self._whole(content), indent=2) + "\n")
             for name in (self.document.name, *names):
                 for left in list(self.path.glob(f".{name}.*")):
                     delete(left)
@@ -71,7 +73,7 @@ class OwnedFolder:
             raise InputError(
                 f"{str(self.document)!r} is damaged ({one_line(error)}): choose another `out`"
             ) from None
-        wanted = json.loads(json.dumps(content))
+        wanted = json.loads(json.dumps(self._whole(content)))
         if found != wanted:
             name, theirs, ours = _difference(found, wanted)
             raise InputError(
@@ -90,6 +92,9 @@ class OwnedFolder:
                 f"expected the {self.kind} that was begun in {self}, found it gone: put it back "
                 "and give the same command, or start again"
             )
+
+    def _whole(self, content: Mapping[str, Any]) -> dict[str, Any]:
+        return {"format": f"tightrope.{self.kind}/{self.version}", **content}
 
     def _is_foreign(self) -> bool:
         if not self.path.is_dir():

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-__all__ = ["Report", "are_bars_wanted", "no_bars", "progress_bar"]
+__all__ = ["Report", "no_bars", "progress_bar"]
 
 Report = Callable[[float, str], None]  # (amount done, a few words)
 _BARS = ContextVar("_BARS", default=True)
@@ -20,11 +20,6 @@ def no_bars() -> Iterator[None]:
         _BARS.reset(token)
 
 
-def are_bars_wanted() -> bool:
-    """Whether progress may be shown here."""
-    return _BARS.get()
-
-
 @contextmanager
 def progress_bar(
     title: str, total: float, *, start: int = 0, shown: bool = True
@@ -33,7 +28,7 @@ def progress_bar(
     from rich.console import Console
 
     console = Console(stderr=True)
-    if not shown or not are_bars_wanted() or not console.is_terminal:
+    if not shown or not _BARS.get() or not console.is_terminal:
         yield lambda done, words: None
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn

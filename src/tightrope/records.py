@@ -46,7 +46,7 @@ def checked(cls: type[T]) -> type[T]:
     build = made.__init__
 
     @functools.wraps(build)
-    def __init__(self: Any, *args: Any, **values: Any) -> None:  # noqa: N807
+    def __init__(self: Any, /, *args: Any, **values: Any) -> None:  # noqa: N807
         for name in values:
             if name not in made.__dataclass_fields__:
                 known = ", ".join(made.__dataclass_fields__)

@@ -25,8 +25,15 @@ SURE = 1 - 2 * FAILURE  # of both
 
 def issued(scheme, **options):
     task = TASKS["independent"]
-    asked = Options.of(
-        {**task.options, "scheme": scheme, "episodes": 20, "test_episodes": 0, "seed": 3, **options}
+    asked = Options(
+        **{
+            **task.options,
+            "scheme": scheme,
+            "episodes": 20,
+            "test_episodes": 0,
+            "seed": 3,
+            **options,
+        }
     )
     short = PRESETS[asked.preset].shortened(updates=10, width=6)
     settings = settle(asked, SYNTHETIC, preset=short)

@@ -1,6 +1,5 @@
 """(H.2) and (H.3) against 60-digit arithmetic, and what the planned bets are worth."""
 
-import re
 from fractions import Fraction
 
 import mpmath as mp
@@ -10,18 +9,6 @@ import pytest
 from tightrope.bounds import betting_lower, betting_upper, holdout_kl, planned_bets, risk_floor
 
 EXCESS = mp.mpf("1e-9")
-both = pytest.mark.parametrize("bound", [betting_lower, betting_upper])
-
-
-@pytest.fixture
-def rng():
-    return np.random.default_rng(20250105)
-
-
-@pytest.fixture(autouse=True)
-def sixty_digits():
-    with mp.workdps(60):
-        yield
 
 
 def halving(n):
@@ -105,11 +92,6 @@ def test_weights_that_rounding_pushed_above_one_are_taken_back():
     assert betting_upper([0.0], delta=0.5, bets=[1] * 1000, weights=[weight] * 1000) >= 0.5
 
 
-def test_betting_at_the_ends_of_the_interval():
-    assert betting_lower(np.zeros(50), delta=0.05) == 0
-    assert betting_upper(np.ones(50), delta=0.05) == 1
-
-
 def test_betting_sides_mirror_each_other_and_enclose_the_mean(rng):
     values = rng.integers(0, 257, (30, 20)) / 256  # 1 - x has no rounding error
     lower, upper = betting_lower(values, delta=0.05), betting_upper(values, delta=0.05)
@@ -118,16 +100,16 @@ def test_betting_sides_mirror_each_other_and_enclose_the_mean(rng):
     assert (values.mean(axis=-1) <= upper).all()
 
 
-@both
-def test_betting_gives_one_bound_for_each_row(bound, rng):
+def test_betting_gives_one_bound_for_each_row(rng):
     values, delta = rng.random((2, 3, 12)), np.array([0.01, 0.1, 0.3])
-    table = bound(values, delta=delta)
-    assert table.shape == (2, 3)
-    for i, j in np.ndindex(2, 3):
-        one = bound(values[i, j], delta=delta[j])
-        assert isinstance(one, np.float64)
-        assert table[i, j] == pytest.approx(one, rel=1e-12)
-    assert bound(values[0, 0], delta=delta).shape == (3,)
+    for bound in (betting_lower, betting_upper):
+        table = bound(values, delta=delta)
+        assert table.shape == (2, 3)
+        for i, j in np.ndindex(2, 3):
+            one = bound(values[i, j], delta=delta[j])
+            assert isinstance(one, np.float64)
+            assert table[i, j] == pytest.approx(one, rel=1e-12)
+        assert bound(values[0, 0], delta=delta).shape == (3,)
 
 
 def test_betting_is_tighter_than_kl_where_the_variance_is_low(rng):
@@ -226,58 +208,3 @@ def test_a_plan_is_a_portfolio_whatever_the_free_values(values):
         assert (weights > 0).all()
         assert sum(map(Fraction, weights)) <= 1 + Fraction(1, 2**50)
         betting_upper([0.5], delta=0.1, bets=bets, weights=weights)
-
-
-# --- Errors ---------------------------------------------------------------------------------------
-
-
-@both
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"values": [0.5, 1.5]}, "values must be in [0, 1], found 1.5 at index 1"),
-        ({"values": [[0.1, np.nan]]}, "values must be in [0, 1], found nan at index (0, 1)"),
-        ({"delta": 0.0}, "delta must be in (0, 1), found 0.0"),
-        ({"bets": [0.5, 1.5]}, "bets must be in (0, 1], found 1.5"),
-        ({"bets": [0.5, 0.0]}, "bets must be in (0, 1], found 0.0"),
-        ({"bets": [np.nan]}, "bets must be in (0, 1], found nan"),
-        ({"bets": []}, "bets must be one or more real numbers, found []"),
-        ({"bets": ["1"]}, "bets must be one or more real numbers, found ['1']"),
-        ({"weights": [0.5]}, "weights need bets, found weights [0.5] and no bets"),
-        (
-            {"bets": [0.5, 1.0], "weights": [1.0]},
-            "weights must be one for each of the 2 bets, found 1",
-        ),
-        ({"bets": [0.5, 1.0], "weights": [-0.5, 1]}, "weights must be in (0, 1], found -0.5"),
-        (
-            {"bets": [0.5, 1.0], "weights": [0.5, 0.75]},
-            "weights must add up to at most 1, found a sum of 1.25",
-        ),
-    ],
-)
-def test_errors_give_the_name_the_allowed_set_and_the_value(bound, change, message):
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        bound(**{"values": [0.1, 0.2], "delta": 0.05} | change)
-
-
-@both
-@pytest.mark.parametrize("values", [[], 0.5, [[], []]])
-def test_betting_refuses_rows_without_values(bound, values):
-    message = re.escape(f"values must have at least one value in its last axis, found {values!r}")
-    with pytest.raises(ValueError, match=message):
-        bound(values, delta=0.05)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"values": [1.5]}, "values must be in [0, 1], found 1.5 at index 0"),
-        ({"values": []}, "values must have at least one value, found []"),
-        ({"n": 0}, "n must be a whole number of at least 1, found 0.0"),
-        ({"delta": 1.0}, "delta must be in (0, 1), found 1.0"),
-        ({"planned_share": 1.0}, "planned_share must be in (0, 1), found 1.0"),
-    ],
-)
-def test_a_plan_refuses_what_is_outside_its_set(change, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        planned_bets(**{"values": [0.1], "n": 10, "delta": 0.05} | change)

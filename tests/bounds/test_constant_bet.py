@@ -1,7 +1,5 @@
 """(P.3) against plain implementations at 60 digits."""
 
-import re
-
 import mpmath as mp
 import numpy as np
 import pytest
@@ -12,13 +10,8 @@ BETS = [5e-324, 1e-300, 1e-9, 0.1, 0.5, 0.999, 1 - 2**-53]
 CASE = {"bet": 0.5, "kl": 1.0, "n": 100, "delta": 0.05}
 
 
-@pytest.fixture
-def rng():
-    return np.random.default_rng(20250107)
-
-
 @pytest.fixture(autouse=True)
-def digits():
+def digits(sixty_digits):
     with mp.workdps(700):  # 1 - 1e-300 needs them
         yield
 
@@ -43,11 +36,6 @@ def test_bet_loss_is_the_exact_value_rounded_up(rng):
             assert exact <= found, (loss, bet)
             slope = mp.mpf(bet) / (1 - mp.mpf(bet) * mp.mpf(loss))  # of one ulp of the product
             assert found - exact <= 4e-15 * exact + 3e-16 * slope + 1e-322, (loss, bet)
-
-
-def test_bet_loss_of_no_loss_is_nothing():
-    assert bet_loss(0.0, 0.7) == 0
-    assert bet_loss(1.0, 0.5) == pytest.approx(np.log(2), rel=1e-14)
 
 
 def test_rows_cost_at_least_what_their_episode_costs(rng):
@@ -92,20 +80,6 @@ def test_a_mean_that_rounding_pushed_to_the_end_is_accepted():
     assert pac_bayes_bet(full.mean(), **CASE | {"bet": 0.3}) == 1
 
 
-def test_arrays_give_the_same_as_a_loop(rng):
-    losses, bets = rng.random((4, 1)), np.array([0.1, 0.5, 0.9])
-    table = pac_bayes_bet(bet_loss(losses, bets), bet=bets, kl=0.5, n=50, delta=0.05)
-    plans = planned_bet(losses, n=np.array([10, 100, 1000]), delta=0.05)
-    assert table.shape == (4, 3)
-    assert plans.shape == (3,)
-    for i, j in np.ndindex(4, 3):
-        one = bet_loss(losses[i, 0], bets[j])
-        assert isinstance(one, np.float64)
-        one = pac_bayes_bet(one, bet=bets[j], kl=0.5, n=50, delta=0.05)
-        assert table[i, j] == pytest.approx(one, rel=1e-12)
-        assert plans[j] == planned_bet(losses, n=10 ** (j + 1), delta=0.05)
-
-
 @pytest.mark.parametrize("n", [20, 1000])
 @pytest.mark.parametrize("kl", [0.0, 30.0])
 def test_the_planned_bet_is_the_best_of_a_plain_search(n, kl, rng):
@@ -117,36 +91,3 @@ def test_the_planned_bet_is_the_best_of_a_plain_search(n, kl, rng):
 
         found = bound(planned_bet(losses, n=n, delta=0.05, kl=kl))
         assert found <= 1.002 * min(map(bound, np.geomspace(2**-12, 1 - 2**-10, 2000)))
-
-
-@pytest.mark.parametrize(
-    ("function", "argument", "value", "allowed", "found"),
-    [
-        (bet_loss, "loss", 1.5, "in [0, 1]", "1.5"),
-        (bet_loss, "loss", [0.0, np.nan], "in [0, 1]", "nan at index 1"),
-        (bet_loss, "bet", 1.0, "in (0, 1)", "1.0"),
-        (bet_loss, "bet", 0.0, "in (0, 1)", "0.0"),
-        (pac_bayes_bet, "mean_bet_loss", 0.7, "in [0, -ln(1 - bet)]", "0.7"),
-        (pac_bayes_bet, "mean_bet_loss", -0.1, "in [0, -ln(1 - bet)]", "-0.1"),
-        (pac_bayes_bet, "mean_bet_loss", np.nan, "in [0, -ln(1 - bet)]", "nan"),
-        (pac_bayes_bet, "bet", 1.0, "in (0, 1)", "1.0"),
-        (pac_bayes_bet, "kl", -1.0, "in [0, inf]", "-1.0"),
-        (pac_bayes_bet, "n", 0, "a whole number of at least 1", "0.0"),
-        (pac_bayes_bet, "delta", 1.0, "in (0, 1)", "1.0"),
-        (planned_bet, "losses", 1.5, "in [0, 1]", "1.5"),
-        (planned_bet, "losses", [], "at least one value", "[]"),
-        (planned_bet, "n", 0, "a whole number of at least 1", "0.0"),
-        (planned_bet, "delta", 0.0, "in (0, 1)", "0.0"),
-    ],
-)
-def test_errors_give_the_name_the_allowed_set_and_the_value(
-    function, argument, value, allowed, found
-):
-    cases = {
-        bet_loss: {"loss": 0.5, "bet": 0.5},
-        pac_bayes_bet: {"mean_bet_loss": 0.1} | CASE,
-        planned_bet: {"losses": [0.1], "n": 10, "delta": 0.05},
-    }
-    pattern = f"^{argument} must (be|have) {re.escape(allowed)}, found {re.escape(found)}$"
-    with pytest.raises(ValueError, match=pattern):
-        function(**cases[function] | {argument: value})

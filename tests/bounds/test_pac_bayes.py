@@ -1,7 +1,5 @@
 """(P.1) and (P.2) against plain implementations at 60 digits."""
 
-import re
-
 import mpmath as mp
 import numpy as np
 import pytest
@@ -12,17 +10,6 @@ from tightrope.bounds import kl_inverse_lower, kl_inverse_upper, pac_bayes_kl, s
 
 EXCESS = 1e-9
 SPLIT = {"kl": 1.0, "n": 100, "delta": 0.05, "low": -0.5, "high": 1.0, "mu": 0.0}
-
-
-@pytest.fixture
-def rng():
-    return np.random.default_rng(20250102)
-
-
-@pytest.fixture(autouse=True)
-def sixty_digits():
-    with mp.workdps(60):
-        yield
 
 
 def inverse(q, budget, limit):
@@ -126,69 +113,9 @@ def test_infinite_divergence_gives_the_vacuous_bound():
     assert 0 <= vacuous - 1.0 < 1e-14
 
 
-def test_arrays_give_the_same_as_a_loop(rng):
-    risk, kl = rng.random((4, 1)), rng.exponential(size=3)
-    table = pac_bayes_kl(risk, kl=kl, n=50, delta=0.05)
-    assert table.shape == (4, 3)
-    plus, minus, mu = rng.random((4, 1)) / 4, rng.random(3) / 4, np.array([-0.2, 0.0, 0.3])
-    split = split_kl(plus, minus, **SPLIT | {"mu": mu})
-    for i, j in np.ndindex(4, 3):
-        one = pac_bayes_kl(risk[i, 0], kl=kl[j], n=50, delta=0.05)
-        assert table[i, j] == pytest.approx(one, rel=1e-12)
-        one = split_kl(plus[i, 0], minus[j], **SPLIT | {"mu": mu[j]})
-        assert isinstance(one, np.float64)
-        assert split[i, j] == pytest.approx(one, rel=1e-12)
-
-
 def test_the_bound_is_below_that_of_the_paper(rng):
     """xi(n) in place of 2 sqrt(n): never looser, and strictly tighter from n = 2 on."""
     risk = rng.random(20) / 2
     for n in (2, 10, 100, 10**5, 10**8):
         budget = (3.0 + np.log(2 * np.sqrt(n) / 0.05)) / n
         assert (pac_bayes_kl(risk, kl=3.0, n=n, delta=0.05) < kl_inverse_upper(risk, budget)).all()
-
-
-@pytest.mark.parametrize(
-    ("argument", "value", "allowed", "found"),
-    [
-        ("empirical_risk", 1.01, "in [0, 1]", "1.01"),
-        ("empirical_risk", np.nan, "in [0, 1]", "nan"),
-        ("kl", -1e-9, "in [0, inf]", "-1e-09"),
-        ("kl", [0.0, np.nan], "in [0, inf]", "nan at index 1"),
-        ("n", 0, "a whole number of at least 1", "0.0"),
-        ("n", 10.5, "a whole number of at least 1", "10.5"),
-        ("n", np.inf, "a whole number of at least 1", "inf"),
-        ("delta", 0.0, "in (0, 1)", "0.0"),
-        ("delta", 1.0, "in (0, 1)", "1.0"),
-        ("delta", "0.05", "real numbers", "'0.05'"),
-    ],
-)
-def test_bad_arguments_of_pac_bayes_kl(argument, value, allowed, found):
-    case = {"empirical_risk": 0.1, "kl": 1.0, "n": 100, "delta": 0.05} | {argument: value}
-    with pytest.raises(ValueError, match=re.escape(f"{argument} must be {allowed}, found {found}")):
-        pac_bayes_kl(**case)
-
-
-@pytest.mark.parametrize(
-    ("argument", "value", "allowed", "found"),
-    [
-        ("mean_plus", 1.01, "in [0, high - mu]", "1.01"),
-        ("mean_plus", -0.1, "in [0, high - mu]", "-0.1"),
-        ("mean_minus", 0.51, "in [0, mu - low]", "0.51"),
-        ("mean_minus", np.nan, "in [0, mu - low]", "nan"),
-        ("kl", -1.0, "in [0, inf]", "-1.0"),
-        ("n", 0, "a whole number of at least 1", "0.0"),
-        ("delta", 2.0, "in (0, 1)", "2.0"),
-        ("low", -np.inf, "in [-1e+300, 1e+300]", "-inf"),
-        ("low", np.nan, "in [-1e+300, 1e+300]", "nan"),
-        ("high", -0.5, "above low and at most 1e+300", "-0.5"),
-        ("high", np.inf, "above low and at most 1e+300", "inf"),
-        ("mu", 1.5, "in [low, high]", "1.5"),
-        ("mu", [0.0, -0.6], "in [low, high]", "-0.6 at index 1"),
-        ("mu", 1j, "real numbers", "1j"),
-    ],
-)
-def test_bad_arguments_of_split_kl(argument, value, allowed, found):
-    case = {"mean_plus": 0.1, "mean_minus": 0.1} | SPLIT | {argument: value}
-    with pytest.raises(ValueError, match=re.escape(f"{argument} must be {allowed}, found {found}")):
-        split_kl(**case)

@@ -136,11 +136,3 @@ def test_the_intervals_of_a_sequence_hold_at_every_number_at_once(repetitions, t
     for rate in (0.02, 0.4):
         limit = binom.ppf(1 - 1e-6, repetitions, 0.2)
         assert _missed(rate, trials, repetitions, rng) <= limit
-
-
-@pytest.mark.parametrize("counts", [(80, 74, 1, 2), (-1, 5, 1, 2), (1, 2, 7.5, 10), (1, 2, 0, 0)])
-def test_counts_that_are_none_are_refused(counts):
-    with pytest.raises(ValueError, match="whole number of events in trials"):
-        rate_test(*counts)
-    with pytest.raises(ValueError, match="whole number of events in trials"):
-        rate_difference_lower(*counts, delta=0.1)

@@ -20,49 +20,45 @@ OLDER = {
     "OPENBLAS_CORETYPE": "Nehalem",
 }
 # With the loss before at full weight the excess over it is a small difference of losses.
-PROGRAM = """
-import json, sys
-from recordings import certified, recording
-from tightrope.certificates import write
-from tightrope.certificates.verify import verify
-from pathlib import Path
-
-problems = []
-options = {"mc_passes": 2, "gamma": 0.5, "seed": 5}
-for name, own in {
+KINDS = {
     "weights": {"scheme": "rec-2", "sampling": "weights"},
     "excess": {"scheme": "rec-2", "kappa": 1.0},
     "auto": {"return_floor": -99.0},
-}.items():
-    folder = Path(sys.argv[2], name)
-    if sys.argv[1] == "issue":
-        write(certified(recording(24, seed=1), **options, **own), folder)
-    else:
-        problems += [f"{folder.name}: {line}" for line in verify(folder)]
-print(json.dumps(problems))
+}
+PROGRAM = """
+import sys
+from pathlib import Path
+from test_another_processor import issue_all, verify_all
+
+issue_all(Path(sys.argv[1], "older"))
+print(verify_all(Path(sys.argv[1], "this")))
 """
 
 
-def run(verb, folder, import_path, settings):
-    plain = {name: value for name, value in os.environ.items() if name not in OLDER}
+def issue_all(folder):
+    for name, own in KINDS.items():
+        given = {"mc_passes": 2, "gamma": 0.5, "seed": 5, **own}
+        write(certified(recording(24, seed=1), **given), folder / name)
+
+
+def verify_all(folder):
+    return [f"{name}: {line}" for name in KINDS for line in verify(folder / name)]
+
+
+def test_certificates_of_this_processor_verify_on_an_older_one_and_the_reverse(
+    tmp_path, import_path
+):
+    issue_all(tmp_path / "this")
+    path = os.pathsep.join((import_path, os.path.dirname(__file__)))
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, verb, str(folder)],
-        env={**plain, **settings, "PYTHONPATH": import_path},
+        [sys.executable, "-c", PROGRAM, str(tmp_path)],
+        env={**os.environ, **OLDER, "PYTHONPATH": path},
         capture_output=True,
         text=True,
         check=True,
     )
-    return json.loads(done.stdout)
-
-
-def test_certificates_of_this_processor_verify_on_an_older_one(tmp_path, import_path):
-    run("issue", tmp_path, import_path, {})
-    assert run("verify", tmp_path, import_path, OLDER) == []
-
-
-def test_certificates_of_an_older_processor_verify_on_this_one(tmp_path, import_path):
-    run("issue", tmp_path, import_path, OLDER)
-    assert run("verify", tmp_path, import_path, {}) == []
+    assert done.stdout == "[]\n"
+    assert verify_all(tmp_path / "older") == []
 
 
 @pytest.mark.parametrize("name", ["mean", "mean_plus", "mean_minus"])

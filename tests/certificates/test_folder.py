@@ -15,13 +15,7 @@ from tightrope.errors import InputError
 from tightrope.files import sha256
 from tightrope.rollouts import load
 
-OPTIONS = {
-    "test_episodes": 3,
-    "thin": 1,
-    "gamma": 0.5,
-    "mc_passes": 2,
-    "seed": 2,
-}
+OPTIONS = {"test_episodes": 3, "thin": 1, "gamma": 0.5, "mc_passes": 2, "seed": 2}
 NAMES = ["certificate.json", "predictor.safetensors", "rollouts.safetensors"]
 
 
@@ -80,15 +74,6 @@ def test_a_page_beside_the_certificate_is_written_with_it_and_not_hashed(certifi
     assert load_certificate(folder).bound == certificate.bound
 
 
-def test_a_page_that_fails_leaves_nothing_behind(certificate, tmp_path):
-    def fail(*_):
-        raise RuntimeError("bang")
-
-    with pytest.raises(RuntimeError, match="bang"):
-        write(certificate, tmp_path / "c", page=fail)
-    assert os.listdir(tmp_path) == []
-
-
 def test_only_the_episodes_of_the_certificate_are_written(tmp_path):
     found = write(issue("rec-2", episodes=10, pilot_episodes=4), tmp_path / "c")
     assert len(load(tmp_path / "c" / NAMES[2])) == 4 + 10 + 3
@@ -102,7 +87,7 @@ def test_no_file_holds_a_path_of_this_machine(original):
         assert os.path.expanduser("~").encode() not in content
 
 
-@pytest.mark.parametrize("kind", ["folder", "file", "full folder", "dangling link"])
+@pytest.mark.parametrize("kind", ["file", "full folder", "dangling link"])
 def test_something_of_that_name_is_left_as_it_is(kind, certificate, tmp_path):
     place = tmp_path / "c"
     if kind == "file":
@@ -111,15 +96,12 @@ def test_something_of_that_name_is_left_as_it_is(kind, certificate, tmp_path):
         place.symlink_to(tmp_path / "nowhere")
     else:
         place.mkdir()
-        if kind == "full folder":
-            (place / "precious").write_text("precious")
+        (place / "precious").write_text("precious")
     with pytest.raises(InputError, match=str(place)):
         write(certificate, place)
     assert os.listdir(tmp_path) == ["c"]
-    if kind == "full folder":
-        assert (place / "precious").read_text() == "precious"
-    if kind == "file":
-        assert place.read_text() == "precious"
+    if kind != "dangling link":
+        assert (place if kind == "file" else place / "precious").read_text() == "precious"
 
 
 def test_a_place_that_cannot_be_written_is_an_input_error(certificate, tmp_path):
@@ -129,7 +111,7 @@ def test_a_place_that_cannot_be_written_is_an_input_error(certificate, tmp_path)
     assert os.listdir(tmp_path) == ["file"]
 
 
-@pytest.mark.parametrize("culprit", ["save_predictor", "save", "sha256"])
+@pytest.mark.parametrize("culprit", ["save_predictor", "save", "sha256", "page"])
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), RuntimeError("bang")])
 def test_a_failure_in_the_middle_leaves_nothing_behind(
     culprit, error, certificate, tmp_path, monkeypatch
@@ -137,10 +119,11 @@ def test_a_failure_in_the_middle_leaves_nothing_behind(
     def fail(*_, **__):
         raise error
 
-    monkeypatch.setattr(f"tightrope.certificates.folder.{culprit}", fail)
+    if culprit != "page":
+        monkeypatch.setattr(f"tightrope.certificates.folder.{culprit}", fail)
     expected = InputError if isinstance(error, OSError) else RuntimeError
     with pytest.raises(expected, match=r"No space left|bang"):
-        write(certificate, tmp_path / "c")
+        write(certificate, tmp_path / "c", page=fail)
     assert os.listdir(tmp_path) == []
 
 
@@ -178,17 +161,6 @@ def test_a_changed_file_is_refused_and_loads_only_on_request(file, folder):
     assert "\n" not in str(error.value)
     loaded = load_certificate(folder, verify=False)
     assert len(loaded.rollouts) == 47
-
-
-def test_a_flipped_bit_in_a_file_is_refused(folder):
-    for file in FILES.values():
-        path = folder / file
-        content = path.read_bytes()
-        path.write_bytes(content[:-9] + bytes([content[-9] ^ 1]) + content[-8:])
-        with pytest.raises(InputError, match=file):
-            load_certificate(folder)
-        path.write_bytes(content)
-    load_certificate(folder)
 
 
 def test_a_document_with_other_spaces_is_refused(folder):

@@ -160,24 +160,6 @@ def test_a_target_below_the_floor_is_refused_with_the_floor():
         made("rms<=0.5", max_episodes=80)
 
 
-def test_a_target_below_the_error_of_the_predictor_is_doubted():
-    with pytest.warns(UserWarning, match="will hardly be reached: on fitting episodes"):
-        search("rms<=1.8", max_episodes=200, unit="step")
-
-
-def test_what_does_not_go_with_a_search_is_refused():
-    for options, words in (
-        ({"until": "rms>=20"}, "expected a target such as 'rms<=20' for `until`"),
-        ({"until": "rms<=0"}, "expected a target such as 'rms<=20' for `until`"),
-        ({"until": "rms<=20", "scheme": "rec-6"}, "with `until`"),
-        ({"until": "rms<=20", "episodes": 100}, "`max_episodes` with `until`, found `episodes`"),
-        ({"max_episodes": 40}, "expected `until` with `max_episodes`, found 40"),
-        ({"scheme": "sequential"}, "give `until` for a sequential search"),
-    ):
-        with pytest.raises(InputError, match=words):
-            Options(**options)
-
-
 def test_target_bets_grow_fastest_against_the_target():
     values = np.random.default_rng(0).beta(0.3, 3.0, 500)
     target = 2 * values.mean()

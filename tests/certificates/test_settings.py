@@ -73,14 +73,14 @@ RECORDED = [
 
 @pytest.mark.parametrize(("options", "expected", "unit"), ROLLED_OUT, ids=str)
 def test_a_policy_is_rolled_out_for_so_many_episodes(policy, options, expected, unit):
-    found = settle(Options.of(options), policy)
+    found = settle(Options(**options), policy)
     assert (counts(found), found.unit) == (expected, unit)
     assert found.episodes == expected[0] + expected[2] + expected[3]
 
 
 @pytest.mark.parametrize(("count", "options", "expected", "unit"), RECORDED, ids=str)
 def test_a_recording_is_divided_into_so_many_episodes(count, options, expected, unit):
-    found = settle(Options.of(options), recording(count, 2))
+    found = settle(Options(**options), recording(count, 2))
     assert (counts(found), found.unit) == (expected, unit)
     assert found.episodes <= count
 
@@ -89,7 +89,7 @@ def test_a_recording_is_divided_into_so_many_episodes(count, options, expected, 
 def test_a_training_record_stands_in_for_the_pilot_unless_the_prior_is_regressed(
     policy, preset, pilot
 ):
-    options = Options.of({"scheme": "rec-2", "preset": preset})
+    options = Options(scheme="rec-2", preset=preset)
     assert counts(settle(options, policy, training=TRAINED)) == (pilot, 0, 100, 100)
     none = dataclasses.replace(options, pilot_episodes=0)
     assert settle(none, policy, training=TRAINED).pilot == 0
@@ -119,7 +119,7 @@ def test_everything_else_is_decided_from_the_environment_or_the_log(policy):
         "fail_below": 1.0, "termination": "success", "gamma": 0.5, "delta": 0.1, "kappa": 0.7,
         "delta_prime": 0.2, "mc_passes": 3, "sampling": "weights", "candidates": 4, "device": "cpu",
     }  # fmt: skip
-    kept = settle(Options.of(given), policy)
+    kept = settle(Options(**given), policy)
     assert {name: getattr(kept, name) for name in given} == given
 
 
@@ -134,7 +134,7 @@ def test_everything_else_is_decided_from_the_environment_or_the_log(policy):
     ],
 )
 def test_the_clock_is_one_of_the_presets_unless_asked(policy, options, clock):
-    assert settle(Options.of(options), policy).clock is clock
+    assert settle(Options(**options), policy).clock is clock
 
 
 def test_the_paper_is_one_word_for_its_certificate(policy):
@@ -218,7 +218,7 @@ def test_a_training_record_is_used_where_a_pac_bayes_scheme_asks_for_nothing_els
         ({}, False),
         ({"scheme": "holdout"}, False),
     ):
-        found = training_scaling(Options.of(options), source)
+        found = training_scaling(Options(**options), source)
         assert (found is not None) is used, options
         if used:
             assert (found.low, found.high, found.source) == (-900.0, 0.5, "training")

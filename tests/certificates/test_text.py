@@ -46,8 +46,7 @@ def certificate(request):
     [
         (8.86918, "8.87"), (0.0301869, "0.0302"), (77.9, "77.9"), (0.1, "0.100"), (1.0, "1.00"),
         (0.0, "0"), (123456, "123,500"), (1234.0000004, "1,235"), (9999.6, "10,000"),
-        (-3.00001, "-3.00"), (254.12, "254.2"), (99.96, "100"), (27.0, "27.0"), (1e-7, "1e-07"),
-        (1e20, "1e+20"),
+        (-3.00001, "-3.00"), (254.12, "254.2"), (99.96, "100"), (1e-7, "1e-07"), (1e20, "1e+20"),
     ],
 )  # fmt: skip
 def test_upper_bounds_are_rounded_up(value, printed):
@@ -79,15 +78,11 @@ def test_every_float_is_rounded_to_its_safe_side_and_by_less_than_a_hundredth():
         assert above - below <= abs(exact) / 99 + Decimal("1e-30")
 
 
-@pytest.mark.parametrize(
-    ("confidence", "printed"),
-    [(0.965, "96.5 %"), (0.9996, "99.9 %"), (0.9, "90 %"), (0.96499, "96.4 %"), (1.0, "100 %")],
-)
-def test_confidences_and_shares_are_rounded_down(confidence, printed):
-    assert percent(confidence) == printed
-
-
-def test_probabilities_have_a_tenth_and_are_rounded_to_their_safe_side():
+def test_shares_are_rounded_down_and_probabilities_to_a_tenth_on_their_safe_side():
+    for share, printed in (
+        (0.965, "96.5 %"), (0.9996, "99.9 %"), (0.9, "90 %"), (0.96499, "96.4 %"), (1.0, "100 %")
+    ):  # fmt: skip
+        assert percent(share) == printed
     for side, value, printed in (
         ("at-most", 0.22001, "22.1 %"), ("at-most", 0.22, "22.0 %"), ("at-least", 0.9999, "99.9 %")
     ):  # fmt: skip
@@ -190,31 +185,22 @@ def test_the_same_numbers_stand_in_a_notebook_and_names_of_others_are_escaped(ce
     assert printable("\x1b\n\u202e") == "\\x1b\\n\\u202e"
 
 
-def test_whether_pac_bayes_is_in_it_is_said(certificate):
-    fixed = certificate.scheme in ("auto", "holdout")
-    assert certificate.pac_bayes is not fixed
-    assert ("hold-out bounds, no PAC-Bayes." in summary(certificate)) is fixed
-    assert (f"PAC-Bayes bound, scheme {certificate.scheme}" in summary(certificate)) is not fixed
-    assert ("no PAC-Bayes: hold-out bounds" in details(certificate)) is fixed
-
-
 def test_details_say_who_what_how_sure_and_from_what(certificate):
     c, text = certificate, details(certificate)
-    lines = text.splitlines()
-    n = c.episodes
-    counts = f"{n.calibration} to calibrate, 3 test; seed 2"
-    first = headline(c).replace(" of new episodes", "")
+    fixed = c.scheme in ("auto", "holdout")
+    assert c.pac_bayes is not fixed
+    assert ("hold-out bounds, no PAC-Bayes." in text) is fixed
+    assert (f"PAC-Bayes bound, scheme {c.scheme}" in text) is not fixed
     for words in (
-        first,
-        counts,
-        f"{c.effective_n:,.0f} independent ones",
-        "clock to 6 steps",
+        *summary(c).splitlines()[:5],
+        f"{c.episodes.calibration} calibration, 3 test",
+        f"worth {c.effective_n:,.0f} independent ones",
+        "time limit of 6 steps",
+        "test ",
+        *(f"  - {each}" for each in c.assumptions),
+        *(f"{entry.source:<12} x {entry.share}" for entry in c.ledger),
     ):
         assert words in text
-    for entry in c.ledger:
-        assert any(entry.statement in line and entry.share in line for line in lines)
-    assert [f"  - {each}" in lines for each in c.assumptions] == [True] * len(c.assumptions)
-    assert "test error" in text
 
 
 # --- words that are the event -------------------------------------------------------------------
@@ -305,8 +291,7 @@ def test_a_vacuous_bound_and_a_failed_fit_are_said_before_the_rows(certificate):
 
 def test_without_test_episodes_nothing_is_said_of_them():
     text = details(certified(recording(20, seed=1), scheme="holdout", gamma=0.5, seed=2))
-    assert "test error" not in text
-    assert ", 0 test" not in text
+    assert not re.search(r"\d test|, test \d", text)
 
 
 # --- as an object -------------------------------------------------------------------------------

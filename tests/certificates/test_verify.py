@@ -24,8 +24,7 @@ from tightrope.certificates.folder import FILES, document_digest, read_record
 from tightrope.certificates.properties import measure_properties, properties_of
 from tightrope.certificates.recompute import choices, recompute
 from tightrope.certificates.split import split_episodes
-from tightrope.certificates.statements.base import OUTWARD
-from tightrope.certificates.verify import _PRIOR_NATS, verify
+from tightrope.certificates.verify import _PRIOR_NATS, _agree, verify
 from tightrope.errors import InputError
 from tightrope.files import sha256
 from tightrope.posteriors import Gaussians, Scaling, kl_divergence, posterior_predictor
@@ -110,47 +109,18 @@ def name(path):
     return said.removeprefix(".")
 
 
-ELSE = {
-    "independent steps": "independent episodes",
-    "independent episodes": "independent steps",  # another value that the schema allows
-    "step": "episode",
-    "episode": "step",
-    "local": "weights",
-    "weights": "local",
-    "risk": "excess",
-    "excess": "fixed",
-    "fixed": "risk",
-    "tolerance": "band",
-    "band": "tolerance",
-    "mean-risk": "return",
-    "return": "failure",
-    "failure": "monitor",
-    "monitor": "band",
-    "regression": "posterior",
-    "posterior": "regression",
-    "paper": "tight",
-    "at-least": "at-most",
-    "at-most": "at-least",
-    "on": "off",
-    "off": 3.5,
-    "auto": "rec-1",
-    "delta": "delta_prime",
-    "both": "delta",
-    "delta_prime": "delta",
-    "1/2": "1/3",
-    "1/4": "1/5",
-    "1": "1/2",
-    "tight": "paper",
-    "joint": "bound",
-    "bound": "joint",
-    "recursive": "informed",
-    "neutral": "failure",
-    "inverse-kl": "mcallester",
-    "pilot": "user",
-    "fit": "user",
-    "user": "pilot",
-    "rec-2": "rec-1",
-}
+ELSE = {  # another value that the schema allows
+    "independent steps": "independent episodes", "independent episodes": "independent steps",
+    "step": "episode", "episode": "step", "local": "weights", "weights": "local",
+    "risk": "excess", "excess": "fixed", "fixed": "risk", "tolerance": "band",
+    "band": "tolerance", "mean-risk": "return", "return": "failure", "failure": "monitor",
+    "monitor": "band", "regression": "posterior", "posterior": "regression", "paper": "tight",
+    "tight": "paper", "at-least": "at-most", "at-most": "at-least", "on": "off", "off": 3.5,
+    "auto": "rec-1", "rec-2": "rec-1", "delta": "delta_prime", "both": "delta",
+    "delta_prime": "delta", "1/2": "1/3", "1/4": "1/5", "1": "1/2", "joint": "bound",
+    "bound": "joint", "recursive": "informed", "neutral": "failure",
+    "inverse-kl": "mcallester", "pilot": "user", "fit": "user", "user": "pilot",
+}  # fmt: skip
 
 
 def another(value, path=()):
@@ -215,17 +185,13 @@ KINDS = {
     "rec-3, weights": {"scheme": "rec-3", "sampling": "weights"},
     "rec-3, episodes": {"scheme": "rec-3", "unit": "episode"},
     "nonrec-noninf": {"scheme": "nonrec-noninf"},
-    "nonrec-noninf, weights": {"scheme": "nonrec-noninf", "sampling": "weights", "unit": "episode"},
-    "nonrec-inf": {"scheme": "nonrec-inf"},
     "nonrec-inf, paper": {"scheme": "nonrec-inf", "preset": "paper", "unit": "episode"},
     "nonrec-inf, no pilot": {
         "scheme": "nonrec-inf", "return_range": (-4.0, 4.5), "pilot_episodes": 0
     },
-    "holdout": {"scheme": "holdout"},
     "holdout, steps, paper": {"scheme": "holdout", "unit": "step", "preset": "paper"},
-    "auto, steps": {"scheme": "auto", "unit": "step"},
     "auto, a range of the user, no test": {
-        "scheme": "auto", "return_range": (-4.0, 4.5), "test_episodes": 0
+        "scheme": "auto", "return_range": (-4.0, 4.5), "test_episodes": 0, "unit": "step"
     },
     "auto, thinned": {"scheme": "auto", "thin": 2, "candidates": 7},
     "auto, undiscounted, no clock": {"scheme": "auto", "gamma": 1.0, "clock": "off"},
@@ -233,7 +199,7 @@ KINDS = {
     "another kappa and preset": {"kappa": 0.8, "preset": "paper", "clock": "on", "time_limit": 60},
     "a training record": {"pilot_episodes": 0, "training": TRAINING},
     "a training record and a pilot": {"pilot_episodes": 2, "training": TRAINING},
-    "a log without a recipe": {"recorded": UNEVEN},
+    "an uneven log without a recipe": {"recorded": UNEVEN},
     "an uneven log": {"recorded": UNEVEN, "scheme": "auto"},
 }  # fmt: skip
 
@@ -262,15 +228,6 @@ def test_the_documents_digest_notices_every_leaf_and_the_smallest_change_of_a_nu
     for path, value in numbers[::7]:
         changed = with_leaf(document, path, float(np.nextafter(value, 1e9)))
         assert document_digest(changed) != stated, name(path)
-
-
-def test_verify_reports_a_digest_that_does_not_fit(folder, document):
-    paths = [*[path for path, _ in leaves(document)][::40], ("digests", "certificate")]
-    for path, value in leaves(document):
-        if path in paths:
-            store(folder, with_leaf(document, path, another(value)), signed=False)
-            found = verify(folder)
-            assert any("digest" in line or "schema" in line for line in found), name(path)
 
 
 def test_a_changed_digit_anywhere_in_the_text_is_reported(folder):
@@ -411,15 +368,6 @@ def test_a_confidence_that_fits_its_deltas_but_not_its_bounds_is_reported(folder
     assert "confidence" not in named
 
 
-def test_a_large_count_that_is_one_too_many_is_noticed(tmp_path):
-    issue(tmp_path / "c", mc_passes=1400)
-    document = json.loads((tmp_path / "c" / "certificate.json").read_text())
-    assert document["portions"][0]["draws"] == 1400 * 12 * 6
-    document["portions"][0]["draws"] += 1
-    store(tmp_path / "c", document, signed=True)
-    assert verify(tmp_path / "c")
-
-
 # --- one side only ------------------------------------------------------------------------------
 
 
@@ -470,37 +418,23 @@ def test_limits_are_granted_the_rounding_of_processors_on_one_side_only(
     assert {each for each in named if each in moved} == (set() if accepted else moved)
 
 
-@pytest.mark.parametrize(
-    ("path", "change"),
-    [
-        (("confidence",), lambda v: v * (1 + 1e-12)),
-        (("joint_confidence",), lambda v: v * (1 + 1e-12)),
-        (("statements", 0, "confidence"), lambda v: v * (1 + 1e-12)),
-        (("statements", 0, "joint_confidence"), lambda v: v and v * (1 + 1e-12)),
-        (("ledger", 0, "failure"), lambda v: v * (1 + 1e-12)),
-        (("clipped_share",), lambda v: v + 1e-8),
-        (("statements", 3, "share"), lambda v: v and v + 1e-8),
-        (("statements", 0, "n"), lambda v: v + 1),
-        (("episodes", "calibration"), lambda v: v + 1),
-    ],
-    ids=lambda value: "" if callable(value) else ".".join(map(str, value)),
-)
-def test_confidences_and_counts_agree_exactly_and_shares_to_1e_9(path, change, folder, document):
-    value = dict(leaves(document))[path]
-    if change(value) != value:
+ULP, TINY, ONE = (lambda v: v * (1 + 1e-12)), (lambda v: v + 1e-8), (lambda v: v + 1)
+EXACT = {
+    ("confidence",): ULP, ("joint_confidence",): ULP, ("statements", 0, "confidence"): ULP,
+    ("statements", -1, "joint_confidence"): ULP, ("ledger", 0, "failure"): ULP,
+    ("clipped_share",): TINY, ("statements", 3, "share"): TINY, ("statements", 0, "n"): ONE,
+    ("episodes", "calibration"): ONE,
+}  # fmt: skip
+
+
+def test_confidences_and_counts_agree_exactly_and_shares_to_1e_9(folder, document):
+    for (first, *rest), change in EXACT.items():
+        count = len(document[first]) if isinstance(document[first], list) else 0
+        path = (first, *(part % count if isinstance(part, int) else part for part in rest))
+        value = dict(leaves(document))[path]
         store(folder, with_leaf(document, path, change(value)), signed=True)
-        assert any(line.startswith(name(path)) for line in verify(folder))
-
-
-def test_limits_are_issued_rounded_outward(tmp_path):
-    """From the scores themselves: an order statistic and its 1e-5."""
-    made = issue(tmp_path / "c", scheme="auto")
-    seen = made.evidence(made.calibration)
-    top = [s for s in made.statements if s.kind == "tolerance"][-1]
-    assert top.value_raw == pytest.approx(seen.rms.max() * (1 + OUTWARD), rel=1e-12)
-    (lowest,) = [s for s in made.statements if s.name == "undiscounted return"]
-    smallest = made.calibration.returns(1.0).min()
-    assert lowest.value_raw == pytest.approx(smallest - OUTWARD * abs(smallest), rel=1e-12)
+        assert any(line.startswith(name(path)) for line in verify(folder)), path
+    assert not _agree("portions[0].draws", 10**9, 10**9 + 1, None)
 
 
 # --- documents that ask for too much ------------------------------------------------------------
@@ -509,37 +443,21 @@ def test_limits_are_issued_rounded_outward(tmp_path):
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        (("mc_passes",), 2_000_000),
-        (("candidates",), 10**9),
-        (("validation",), 10**12),
-        (("thin",), 0),
-        (("delta",), 0.0),
-        (("kappa",), 1.5),
-        (("gamma",), 2.0),
-        (("scheme", "weights"), [1] * 1000),
-        (("preset", "hidden"), [10**6]),
-        (("preset", "regression", "exact_steps"), 10**9),
+        (("mc_passes",), 2_000_000), (("candidates",), 10**9), (("validation",), 10**12),
+        (("thin",), 0), (("delta",), 0.0), (("kappa",), 1.5), (("gamma",), 2.0),
+        (("scheme", "weights"), [1] * 1000), (("preset", "hidden"), [10**6]),
+        (("preset", "regression", "exact_steps"), 10**9), (("preset", "fit", "epochs"), 10**9),
         (("preset", "regression", "exact_batch"), 10**9),
-        (("preset", "regression", "folds"), 10**6),
-        (("preset", "fit", "epochs"), 10**9),
-        (("device",), "cpu; audited"),
+        (("preset", "regression", "folds"), 10**6), (("device",), "cpu; audited"),
     ],
     ids=str,
-)
-def test_settings_that_would_keep_a_verifier_busy_are_refused_by_the_schema(
-    path, value, folder, document
-):
-    changed = with_leaf(document, ("settings", *path), value)
-    store(folder, changed, signed=True)
-    (found,) = verify(folder)
-    assert "does not follow the schema" in found
-    assert "\n" not in found
-
-
-def test_options_that_would_keep_a_verifier_busy_are_refused_too(folder, document):
-    store(folder, with_leaf(document, ("options", "mc_passes"), 2_000_000), signed=True)
-    (found,) = verify(folder)
-    assert "`options`" in found or "mc_passes" in found
+)  # fmt: skip
+def test_what_would_keep_a_verifier_busy_is_refused_by_the_schema(path, value, folder, document):
+    for part in ("settings", "options") if path == ("mc_passes",) else ("settings",):
+        store(folder, with_leaf(document, (part, *path), value), signed=True)
+        (found,) = verify(folder)
+        assert "does not follow the schema" in found or "mc_passes" in found
+        assert "\n" not in found
 
 
 # --- the files beside it ------------------------------------------------------------------------
@@ -557,16 +475,6 @@ def test_a_flipped_bit_in_the_files_is_reported(file, folder):
         spoilt[place] ^= 1 << int(rng.integers(8))
         path.write_bytes(bytes(spoilt))
         assert verify(folder), place
-
-
-def test_a_flipped_type_in_the_predictors_header_is_reported(folder):
-    """F32 -> I32: one byte, a well-formed file, and weights that cannot be multiplied."""
-    path = folder / FILES["predictor"]
-    content = path.read_bytes()
-    array = b'"1.1.mean"' if b'"1.1.mean"' in content else b'"network.1"'
-    place = content.index(b'"F32"', content.index(array)) + 1
-    path.write_bytes(content[:place] + b"I" + content[place + 1 :])
-    assert any("predictor.safetensors" in line for line in verify(folder))
 
 
 def tensors(folder, file):
@@ -681,26 +589,19 @@ def by_a_hair(prior, _):
     return Gaussians(means, prior.log_variances, prior.layer_norm)
 
 
-def by_a_bit(prior, _):
-    means = [mean.copy() for mean in prior.means]
-    means[0][0, 0] = np.nextafter(means[0][0, 0], np.float32(9.0))
-    return Gaussians(tuple(means), prior.log_variances, prior.layer_norm)
-
-
 PRIORS = {
     "onto the posterior": (towards(1.0), {}),
     "a tenth of the way": (towards(0.1), {}),
     "onto the posterior, drawn": (towards(1.0), {"preset": "paper"}),
     "by a hair": (by_a_hair, {}),
     "by a hair, drawn": (by_a_hair, {"preset": "paper"}),
-    "by a bit, drawn": (by_a_bit, {"preset": "paper"}),
 }
 
 
 @pytest.mark.parametrize(("prior", "changes"), PRIORS.values(), ids=PRIORS)
 def test_a_first_prior_that_was_moved_is_reported(prior, changes, tmp_path):
     honest, forged = forge(tmp_path / "c", prior, **changes)
-    if prior not in (by_a_hair, by_a_bit):
+    if prior is not by_a_hair:
         assert forged.portions[0].kl < honest.portions[0].kl
     words = "predictor.safetensors: the first prior's means do not follow"
     assert [line for line in verify(tmp_path / "c") if line.startswith(words)]
@@ -733,9 +634,6 @@ def test_a_property_is_recomputed_with_its_function_and_its_limits_without(folde
     assert "1 recorded numbers are not the function's, the first in episode 3" in found
 
 
-# --- folders and documents that are none --------------------------------------------------------
-
-
 @pytest.mark.parametrize("file", [*FILES.values(), "certificate.json"])
 @pytest.mark.parametrize("share", [None, 0.0, 0.3, 0.999])
 def test_a_missing_or_truncated_file_is_reported_with_its_name(file, share, folder, tmp_path):
@@ -750,17 +648,6 @@ def test_a_missing_or_truncated_file_is_reported_with_its_name(file, share, fold
     found = verify(folder)
     assert any(file in line for line in found)
     assert all("\n" not in line for line in found)
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "{}", "[]", "null", "not json", '{"digests": 3}', "\ufeff{}", "\x00", "[" * 99999, "NaN"],
-)
-def test_a_document_that_is_none_is_reported(text, folder):
-    (folder / "certificate.json").write_text(text)
-    (found,) = verify(folder)
-    assert "certificate.json" in found
-    assert "\n" not in found
 
 
 def test_a_page_beside_the_certificate_is_not_looked_at(folder):

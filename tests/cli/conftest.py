@@ -2,30 +2,15 @@
 
 import shutil
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
+from command import POLICY
 from recordings import recording, short_fits
 
 from tightrope.certificates.certify import certify
 from tightrope.certificates.folder import write
 from tightrope.reports import write_page
 from tightrope.rollouts import export_arrays
-
-POLICY = dedent(
-    """
-    import numpy as np
-
-    def act(observations):
-        return np.tanh(observations[:, :1])
-
-    def wild(observations):
-        return np.full((len(observations), 1), 9.0)
-
-    def wide(observations):
-        return np.zeros((len(observations), 3))
-    """
-)
 
 
 @pytest.fixture

@@ -55,34 +55,3 @@ def test_a_violated_claim_is_exit_code_1(inline, capsys, monkeypatch):
     code, out, _ = run(capsys, "audit", "drifting", *few)
     assert code == 0  # nothing is claimed of a task that drifts
     assert "assumption violated" in out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ([], "expected a synthetic task or a policy"),
-        (["--demo", "independent"], "--demo"),
-        (["independant"], "expected a synthetic task among independent, correlated"),
-        (["independent", "--env", "Hopper-v4"], "expected no --env for the synthetic task"),
-        (["independent", "--repetitions", "0"], "--repetitions must be at least 1"),
-        (["independent", "--schemes", "best"], "expected a scheme among"),
-        (["independent", "--workers", "0"], "--workers must be at least 1"),
-        (["independent", "--address", "host:1"], "expected --address for --engine ray"),
-        (["independent", "--via", "callback", "--until", "rms<=1"], "expected --until or"),
-        (["independent", "--gamma", "1"], "--gamma"),
-    ],
-)
-def test_what_cannot_work_is_refused_in_one_line(place, capsys, arguments, words):
-    code, out, err = run(capsys, "audit", *arguments)
-    assert (code, out) == (2, "")
-    assert len(err) == 1
-    assert words in err[0]
-    assert not list(place.glob("audit-*/results"))
-
-
-def test_a_folder_of_something_else_is_refused(place, capsys):
-    Path("other").mkdir()
-    Path("other/thesis.tex").touch()
-    code, _, err = run(capsys, "audit", "independent", *FEW, "--out", "other")
-    assert code == 2
-    assert "expected a new folder or that of an audit" in err[0]

@@ -19,6 +19,7 @@ from tightrope.rollouts import export_arrays, load, save
 VERIFIED = "verified: every number in {} follows from its files\n"
 PAGE = "report.html was not looked at; tightrope report draws it again\n"
 FILES = ["certificate.json", "predictor.safetensors", "report.html", "rollouts.safetensors"]
+FEW = "--episodes 3 --test-episodes 1 --workers 1 --scheme rec-2 --mc-passes 2 --thin 40"
 RANGE = ("--return-range", "-20", "20")
 
 
@@ -73,34 +74,34 @@ PENDULUM = EnvInfo.of("Pendulum-v1").to_json()
 
 
 def test_options_reach_the_certificate(folder, capfd):
-    given = {
-        "--scheme": "2,3,7",
-        "--unit": "episode",
-        "--preset": "paper",
-        "--clock": "on",
-        "--time-limit": 6,
-        "--episodes": 12,
-        "--test-episodes": 3,
-        "--pilot-episodes": 4,
-        "--return-floor": -50.0,
-        "--discounted-floor": -40.0,
-        "--termination": "failure",
-        "--delta": 0.1,
-        "--delta-prime": 0.05,
-        "--gamma": 0.9,
-        "--thin": 2,
-        "--mc-passes": 3,
-        "--sampling": "weights",
-        "--kappa": 0.4,
-        "--candidates": 2,
-        "--fail-below": 0.5,
-        "--device": "cpu",
-        "--seed": 7,
+    asked = {
+        "scheme": "2,3,7",
+        "unit": "episode",
+        "preset": "paper",
+        "clock": "on",
+        "time_limit": 6,
+        "episodes": 12,
+        "test_episodes": 3,
+        "pilot_episodes": 4,
+        "return_floor": -50.0,
+        "discounted_floor": -40.0,
+        "termination": "failure",
+        "delta": 0.1,
+        "delta_prime": 0.05,
+        "gamma": 0.9,
+        "thin": 2,
+        "mc_passes": 3,
+        "sampling": "weights",
+        "kappa": 0.4,
+        "candidates": 2,
+        "fail_below": 0.5,
+        "device": "cpu",
+        "seed": 7,
     }
+    given = {f"--{name.replace('_', '-')}": value for name, value in asked.items()}
     code, _, said = run(capfd, "certify", "log.npz", "--out", "c", *options(given))
     assert (code, said) == (0, [])
     document = read_document("c")
-    asked = {name[2:].replace("-", "_"): value for name, value in given.items()}
     rest = {"return_range": "auto", "until": "off", "max_episodes": 500, "paper": False}
     assert {**asked, **rest, "fit_episodes": "auto"} == document["options"]
     assert document["episodes"] == {"pilot": 4, "fit": 0, "calibration": 12, "test": 3}
@@ -108,30 +109,21 @@ def test_options_reach_the_certificate(folder, capfd):
     assert verify("c") == []
 
 
-def test_by_default_a_quarter_fits_and_episodes_are_what_counts(folder, capfd):
+def test_by_default_a_quarter_fits_and_the_paper_is_one_word(folder, capfd):
     code, out, said = run(capfd, "certify", "log.npz", "--out", "c")
     assert (code, said) == (0, [])
     document = read_document("c")
-    assert [document[name] for name in ("scheme", "preset", "unit")] == [
-        *("auto", "tight", "episode")
-    ]
+    names = ("scheme", "preset", "unit", "pac_bayes", "delta", "delta_prime")
+    assert [document[n] for n in names] == ["auto", "tight", "episode", False, 0.025, 0.01]
     assert document["episodes"] == {"pilot": 0, "fit": 6, "calibration": 18, "test": 0}
-    assert [document[n] for n in ("delta", "delta_prime")] == [0.025, 0.01]
-    assert document["pac_bayes"] is False
     assert "no PAC-Bayes" in out
     assert "no PAC-Bayes" in Path("c", "report.html").read_text()
-
-
-def test_the_paper_is_one_word(folder, capfd):
     given = ("--paper", "--episodes", 6, "--test-episodes", 4, "--mc-passes", 2)
-    code, out, said = run(capfd, "certify", "log.npz", "--out", "c", *given)
+    code, out, said = run(capfd, "certify", "log.npz", "--out", "d", *given)
     assert (code, said) == (0, [])
-    document = read_document("c")
-    assert [document[name] for name in ("scheme", "preset", "unit", "pac_bayes")] == [
-        *("rec-6", "paper", "step", True)
-    ]
+    assert [read_document("d")[n] for n in names[:4]] == ["rec-6", "paper", "step", True]
     assert "PAC-Bayes bound, scheme rec-6, preset paper" in out
-    assert verify("c") == []
+    assert verify("d") == []
 
 
 def test_a_seed_that_is_not_given_is_fresh_printed_and_gives_the_same_again(folder, capfd):
@@ -161,20 +153,11 @@ def test_json_prints_the_document_alone_and_details_everything(folder, capfd):
 
 OWN = dedent(
     """
-    calls = []
-
     def peak(episode):
         return float(episode.observations.max())
 
     def late(episode):
-        return float("nan") if episode.seed == 5 else 1.0
-
-    def broken(episode):
-        return 1 / (episode.seed - 7)
-
-    def counting(episode):
-        calls.append(episode)
-        return len(calls)
+        return 1.0
     """
 )
 
@@ -203,28 +186,6 @@ def test_a_property_of_ones_own_is_certified_printed_and_verified(folder, capfd)
     assert "property 'peak torque'" in out
     again = ("certify", "c/rollouts.safetensors", "--property", "peak torque=", "--out", "d")
     assert run(capfd, *again)[0] == 0  # as recorded, without the function
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        (("x=mine.py:late",), "property 'x' of episode 5 (seed 5), found nan"),
-        (("x=mine.py:broken",), "property 'x' of episode 7 (seed 7) failed: ZeroDivisionError"),
-        (("x=mine.py:counting",), "24.0 and then 25.0 for episode 23 (seed 23): it depends on"),
-        (("x=mine.py:nothing",), "nothing"),
-        (("=mine.py:peak",), "expected --property NAME=FILE.py:FUNCTION, found"),
-        (("x=",), "expected a function for property 'x', found none"),
-        (("x=mine.py:peak", "--property-limit", "y<=3"), "NAME of a --property (x)"),
-        (("x=mine.py:peak", "--property-limit", "x=3"), "NAME<=LIMIT or NAME>=LIMIT"),
-    ],
-)
-def test_a_property_that_is_none_is_one_line_that_names_the_episode(given, words, folder, capfd):
-    save(recording(24, seed=1), "own.safetensors")
-    Path("mine.py").write_text(OWN)
-    code, out, said = run(capfd, "certify", "own.safetensors", "--out", "c", "--property", *given)
-    assert (code, out, len(said)) == (2, "", 1)
-    assert words in said[0]
-    assert not Path("c").exists()
 
 
 @pytest.mark.parametrize(("target", "code"), [("rms<=5000", 0), ("rms<=642", 1)])
@@ -257,29 +218,19 @@ def test_what_an_episode_that_terminates_means_is_said(folder, capfd):
 
 
 def test_a_policy_is_rolled_out_here(folder, capfd):
-    counts = ("--episodes", 3, "--test-episodes", 1, "--pilot-episodes", 1, "--workers", 1)
-    code, out, said = run(
-        capfd,
-        *("certify", "policy.py:act", "--env", "Pendulum-v1", "--scheme", "rec-2"),
-        *(*counts, "--mc-passes", 2, "--thin", 40, "--seed", 5, "--out", "c"),
-    )
+    given = f"policy.py:act --env Pendulum-v1 {FEW} --pilot-episodes 1 --out c"
+    code, out, said = run(capfd, "certify", *given.split())
     assert (code, said) == (0, []), said
     assert "Pendulum-v1" in out
     assert read_document("c")["episodes"] == {"pilot": 1, "fit": 0, "calibration": 3, "test": 1}
     assert verify("c") == []
 
 
-ALONE = ("--pilot-episodes", 0)  # nothing but the training record
-FEW = (  # of a policy with a training record: 3 validation episodes and 1 for testing
-    *("--episodes", 3, "--test-episodes", 1, "--workers", 1, "--scheme", "rec-2"),
-    *("--mc-passes", 2, "--thin", 40, "--out", "c"),
-)
-
-
 @pytest.mark.parametrize("source", ["run", "run/policy.safetensors"])
 def test_a_trained_policy_needs_neither_an_environment_nor_a_pilot(source, folder, trained, capfd):
     trained("run")
-    code, _, said = run(capfd, "certify", source, *ALONE, *FEW)
+    given = (*FEW.split(), "--pilot-episodes", 0, "--seed", 5)
+    code, _, said = run(capfd, "certify", source, *given, "--out", "c")
     assert (code, said) == (0, [])
     document = read_document("c")
     assert document["episodes"] == {"pilot": 0, "fit": 0, "calibration": 3, "test": 1}
@@ -290,73 +241,38 @@ def test_a_trained_policy_needs_neither_an_environment_nor_a_pilot(source, folde
     np.testing.assert_array_equal(scaling.mean, np.float32([0.1, 0.2, 0.3]))
     np.testing.assert_array_equal(scaling.deviation, np.float32([1.0, 2.0, 3.0]))
     assert verify("c") == []
+    run(capfd, "certify", source, *given, "--env", "Pendulum-v1", "--out", "again")
+    assert read_document("again") == document  # the environment of the training
 
 
-@pytest.mark.parametrize(("preset", "pilot"), [("tight", 10), ("paper", 0)])
-def test_beside_a_training_record_a_pilot_only_fits_the_first_prior(
-    preset, pilot, folder, trained, capfd
-):
-    """The paper's prior is drawn from the seed: there a pilot would be for nothing."""
-    trained("hopper-1.5e6")
-    few = (*FEW[:-2], "--preset", preset)
-    code, _, said = run(capfd, "certify", "hopper-1.5e6", *few)
-    assert (code, said) == (0, [])
-    document = read_document("certificate-hopper-1.5e6")
-    assert document["episodes"]["pilot"] == pilot
-    assert document["return_range"]["source"] == "training"
-    assert verify("certificate-hopper-1.5e6") == []
-
-
-def test_naming_the_environment_of_the_training_changes_nothing(folder, trained, capfd):
-    trained("run")
-    run(capfd, "certify", "run", *ALONE, *FEW, "--seed", 5)
-    here = ("again", "--env", "Pendulum-v1", "--seed", 5)
-    code, _, said = run(capfd, "certify", "run", *ALONE, *FEW[:-1], *here)
-    assert (code, said) == (0, [])
-    assert read_document("again") == read_document("c")
-
-
-OVERRIDES = {
-    "pilot episodes": (("--pilot-episodes", 2), 2, "pilot"),
-    "a range": (("--return-range", -3000, 0), 10, "user"),
-}
-
-
-@pytest.mark.parametrize(("asked", "pilot", "source"), OVERRIDES.values(), ids=OVERRIDES)
-def test_what_the_user_says_goes_before_the_training_record(
-    asked, pilot, source, folder, trained, capfd
-):
-    trained("run")
-    code, _, said = run(capfd, "certify", "run", *FEW, *asked)
-    assert (code, said) == (0, [])
-    document = read_document("c")
-    assert document["episodes"]["pilot"] == pilot
-    assert document["return_range"]["source"] == source
-    assert verify("c") == []
-
-
-ANOTHER = {
-    "another discount factor": (("--gamma", 0.9), "gamma 0.99, not 0.9"),
-    "another environment": (("--env", "Pendulum-v1"), "in Elsewhere-v1, not Pendulum-v1"),
+BESIDE = {  # flags: pilot episodes, source of the range, what is warned of
+    "--preset tight": (10, "training", None),
+    "--preset paper": (0, "training", None),  # its prior is drawn from the seed
+    "--pilot-episodes 2": (2, "pilot", None),
+    "--return-range -3000 0": (10, "user", None),
+    "--gamma 0.9": (10, "pilot", "gamma 0.99, not 0.9"),
+    "--env Pendulum-v1": (10, "pilot", "in Elsewhere-v1, not Pendulum-v1"),
 }
 
 
 @pytest.mark.filterwarnings("always")
-@pytest.mark.parametrize(("asked", "reason"), ANOTHER.values(), ids=ANOTHER)
-def test_a_record_for_other_returns_is_left_aside_with_one_line(
-    asked, reason, folder, trained, capfd
+@pytest.mark.parametrize("flags", BESIDE)
+def test_what_is_taken_from_a_training_record_and_what_goes_before_it(
+    flags, folder, trained, capfd
 ):
-    where = {"environment": {**PENDULUM, "id": "Elsewhere-v1"}} if "--env" in asked else {}
-    trained("run", **where)
-    code, _, said = run(capfd, "certify", "run", *FEW, *asked)
-    assert code == 0
-    (warning,) = said
-    assert warning.startswith("tightrope: warning: ")
-    assert reason in warning
-    assert "10 pilot episodes" in warning
+    pilot, source, warned = BESIDE[flags]
+    trained(
+        "run", **({"environment": {**PENDULUM, "id": "Elsewhere-v1"}} if "--env" in flags else {})
+    )
+    code, _, said = run(capfd, "certify", "run", *FEW.split(), *flags.split(), "--out", "c")
+    assert (code, len(said)) == (0, warned is not None)
+    if warned:
+        assert warned in said[0]
+        assert "10 pilot episodes" in said[0]
     document = read_document("c")
-    assert document["episodes"]["pilot"] == 10
-    assert document["return_range"]["source"] == "pilot"
+    assert document["episodes"]["pilot"] == pilot
+    assert document["return_range"]["source"] == source
+    assert verify("c") == []
 
 
 # --- recordings ----------------------------------------------------------------------------------

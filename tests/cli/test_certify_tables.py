@@ -7,12 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command import run
-from recordings import recording, short_fits
+from recordings import recording
 from tables import WRITERS, rows_of, write_lerobot
 
-import tightrope as tr
 from tightrope.certificates.verify import verify
-from tightrope.errors import InputError
 
 pytest.importorskip("pyarrow")
 QUICK = ("--return-range", "-20", "20", "--thin", "1", "--seed", "3")
@@ -93,45 +91,6 @@ def test_a_lerobot_folder_is_certified_and_says_what_it_did_not_see(version, fol
     document = read_document("named")
     assert unseen not in document["assumptions"]
     assert not any(said["target"] == "success" for said in document["statements"])
-
-
-WRONG = {
-    "no such column": ("robot.csv", f"{COLUMNS},obs=y*", "a column y* for obs in 'robot.csv'"),
-    "no such role": (
-        "robot.csv",
-        "colour=x0",
-        "roles among return, success, seed, episode, task in --columns",
-    ),
-    "no role": ("robot.csv", "x0", "expected --columns as ROLE=NAME,..."),
-    "columns for arrays": ("log.npz", "obs=x", "expected no --columns but for a table"),
-    "columns for a policy": ("policy.py:act", "obs=x", "no --columns for a policy"),
-    "a gap": ("gap.csv", COLUMNS, "--columns step= skips this check"),
-}
-
-
-@pytest.mark.parametrize(("source", "columns", "words"), WRONG.values(), ids=WRONG)
-def test_wrong_columns_are_one_line_and_nothing_is_written(source, columns, words, folder, capfd):
-    WRITERS["csv"]("robot.csv", rows())
-    gap = rows()
-    gap["t"][3:6] = [4, 5, 6]
-    WRITERS["csv"]("gap.csv", gap)
-    before = sorted(os.listdir())
-    env = ("--env", "Pendulum-v1") if source == "policy.py:act" else ()
-    code, out, said = run(
-        capfd, "certify", source, *env, "--columns", columns, "--out", "new", *QUICK
-    )
-    assert (code, out, len(said)) == (2, "", 1), said
-    assert words in said[0]
-    assert sorted(os.listdir()) == before
-
-
-def test_the_library_takes_the_same_option():
-    with short_fits():
-        made = tr.certify(rows(), columns=COLUMNS, seed=0)
-    assert made.subject["recording"]["columns"]["success"] == "won"
-    assert made.statement("success").n == 18
-    with pytest.raises(InputError, match="no `columns` for a policy"):
-        tr.certify(len, "Pendulum-v1", columns="obs=x")
 
 
 # --- a row per episode ---------------------------------------------------------------------------

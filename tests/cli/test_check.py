@@ -12,7 +12,9 @@ def test_a_line_for_each_condition_and_exit_code_0_or_1(certificate, capfd):
     rms, confidence, last = out.splitlines()
     assert rms.startswith("holds  --max-rms 1000000000: The RMS error of predicted returns")
     assert "assumes independent steps" in rms
-    assert confidence.startswith("holds  --min-confidence 0.5: statement 0 holds with confidence")
+    assert confidence.startswith(
+        "holds  --min-confidence 0.5: what was used (statement 0) holds with confidence"
+    )
     assert last == "No number was recomputed: tightrope verify certificate does that."
     code, out, said = run(capfd, "check", certificate, "--max-rms", 0, "--max-failure", 1)
     assert (code, said) == (1, [])
@@ -29,18 +31,6 @@ def test_json_has_the_same_for_machines_and_quiet_leaves_it(certificate, capfd):
     assert names == [("max_rms", False), ("max_failure", True)]
     assert run(capfd, *asked, "--json", "--quiet") == (1, out, [])
     assert run(capfd, *asked, "--quiet") == (1, "", [])
-
-
-def test_what_cannot_be_asked_is_one_line_and_exit_code_2(certificate, tmp_path, capfd):
-    for source, words, answer in (
-        (certificate, "", "expected a condition among --max-rms, --min-return"),
-        (certificate, "--max-failure 2", "--max-failure must be at most 1"),
-        (certificate, "--share 0.5", "expected --max-rms or --min-return with --share, found none"),
-        (tmp_path, "--max-rms 1", "expected a certificate at"),
-    ):
-        code, out, said = run(capfd, "check", source, *words.split())
-        assert (code, out, len(said)) == (2, "", 1), said
-        assert answer in said[0]
 
 
 # --- verify for machines, and --quiet for every verb ----------------------------------------------
@@ -60,8 +50,6 @@ def test_verify_as_json(certificate, capfd):
 def test_quiet_leaves_only_the_exit_code_and_what_is_wrong(certificate, capfd):
     assert run(capfd, "verify", certificate, "--quiet") == (0, "", [])
     assert run(capfd, "report", "--quiet", certificate) == (0, "", [])
-    (certificate / "predictor.safetensors").unlink()
-    assert run(capfd, "verify", certificate, "--quiet") == (1, "", [])
     code, out, (line,) = run(capfd, "verify", "nowhere", "--quiet")
     assert (code, out) == (2, "")
     assert "nowhere" in line

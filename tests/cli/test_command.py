@@ -57,7 +57,7 @@ def test_help_shows_common_options_and_help_all_every_option_with_true_defaults(
     app = command.app()
     for word in call.split():
         app = app[word]
-    for flag in app.default_command.flags:
+    for flag in app.default_command.flags.values():
         assert f"  {flag.label}" in everything
         assert flag.help, flag
         assert (f"  {flag.label}" in common) >= (flag.common or flag.required)
@@ -126,23 +126,23 @@ def test_a_source_may_look_like_a_number_or_after_two_dashes_like_an_option():
 # --- mistakes -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("word", "hint"),
-    [
-        ("certfy", "did you mean certify?"),
-        ("trian", "did you mean train?"),
-        ("frobnicate", "run tightrope --help"),
-        ("--frobnicate", "run tightrope --help"),
-    ],
-)
-def test_an_unknown_verb_is_answered_with_all_verbs_and_a_hint(word, hint, capsys):
-    line = refused(capsys, word, "policy.zip")
-    assert line == f"expected a command among {', '.join(VERBS)}, found {word!r}: {hint}"
+A_VERB = f"a command among {', '.join(VERBS)}, found"
+NO_VERB = {
+    "certfy policy.zip": f"{A_VERB} 'certfy': did you mean certify?",
+    "trian": f"{A_VERB} 'trian': did you mean train?",
+    "--frobnicate": f"{A_VERB} '--frobnicate': run tightrope --help",
+    "train": "an agent among redq, sac, ppo, found none: run tightrope train --help",
+    "train rdq": "an agent among redq, sac, ppo, found 'rdq': did you mean redq?",
+}
+
+
+@pytest.mark.parametrize("line", NO_VERB)
+def test_an_unknown_verb_or_agent_is_answered_with_all_of_them_and_a_hint(line, capsys):
+    assert refused(capsys, *line.split()) == f"expected {NO_VERB[line]}"
 
 
 NOT_UNDERSTOOD = {
     "certify log.npz --episodes 1.5": "--episodes must be a whole number or 'auto', found '1.5'",
-    "certify log.npz --episodes 0": "--episodes must be at least 1 or 'auto', found '0'",
     "certify log.npz --seed new": "--seed must be a whole number or 'fresh', found 'new'",
     "certify log.npz --return-range 1": "--return-range requires 2 positional arguments",
     "certify log.npz --return-range low 1": "--return-range[0] must be a number or 'auto', found",
@@ -167,17 +167,6 @@ def test_what_is_not_understood_is_one_line_that_ends_with_where_to_look(line, c
     answer = refused(capsys, *line.split())
     assert NOT_UNDERSTOOD[line] in answer
     assert answer.endswith(f" (run tightrope {call} --help)")
-
-
-@pytest.mark.parametrize(
-    ("line", "answer"),
-    [
-        ("train", "expected an agent among redq, sac, ppo, found none: run tightrope train --help"),
-        ("train rdq", "expected an agent among redq, sac, ppo, found 'rdq': did you mean redq?"),
-    ],
-)
-def test_a_missing_or_misspelt_agent_gets_a_hint(line, answer, capsys):
-    assert refused(capsys, *line.split()) == answer
 
 
 def test_control_characters_of_what_was_typed_are_escaped(capsys):

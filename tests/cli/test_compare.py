@@ -6,20 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command import run, tightrope
-from recordings import recording
-
-from tightrope.rollouts import export_arrays
-
-LEROBOT = {"per_episode": [{"success": True}], "aggregated": {"pc_success": 100.0}}
+from tables import write_csv
 
 
-@pytest.fixture
-def logs(folder):
-    export_arrays(recording(24, seed=2, features=2), Path("narrow.npz"))
-    return folder
-
-
-def test_two_logs_are_compared_and_a_page_is_written_on_request(logs, capfd):
+def test_two_logs_are_compared_and_a_page_is_written_on_request(folder, capfd):
     code, out, said = run(capfd, "compare", "log.npz", "log.npz", "--out", "page.html")
     assert (code, said) == (0, [])
     assert out.startswith("A: log.npz, B: log.npz, in an unnamed environment\n")
@@ -28,7 +18,7 @@ def test_two_logs_are_compared_and_a_page_is_written_on_request(logs, capfd):
     assert "not decided with 24 pairs" in Path("page.html").read_text("utf-8")
 
 
-def test_json_is_all_on_standard_output_and_the_same_as_from_the_library(logs, capfd):
+def test_json_is_all_on_standard_output_and_the_same_as_from_the_library(folder, capfd):
     import tightrope as tr
 
     given = ("--return-range", -99, 99)
@@ -38,7 +28,7 @@ def test_json_is_all_on_standard_output_and_the_same_as_from_the_library(logs, c
     assert [each["verdict"] for each in found["intervals"]] == ["not decided"] * 4
     expected = tr.compare("log.npz", "log.npz", return_range=(-99.0, 99.0)).to_json()
     assert found == json.loads(json.dumps(expected))
-    assert not list(logs.glob("*.html"))
+    assert not list(folder.glob("*.html"))
 
 
 def test_counts_are_two_lines_and_take_at_most_three_seconds_of_a_processor(tmp_path):
@@ -51,68 +41,12 @@ def test_counts_are_two_lines_and_take_at_most_three_seconds_of_a_processor(tmp_
 
 
 @pytest.fixture
-def tables(logs):
-    """Tables to make mistakes with."""
+def tables(folder):
     rng = np.random.default_rng(0)
-    column = {name: rng.normal(size=30) for name in ("a", "b")}
-
-    def write(name, head, *columns):
-        rows = "\n".join(",".join(map(str, row)) for row in zip(*columns, strict=True))
-        Path(name).write_text(f"{head}\n{rows}\n")
-
-    for name, values in column.items():
-        write(f"{name}.csv", "return", values)
-    write("score.csv", "score", column["a"])
-    write("sorted.csv", "return", np.sort(column["a"]))
-    write("words.csv", "success", ["yes", "perhaps"])
-    write("high.csv", "return", ["1.5", "high"])
-    write("neither.csv", "height,width", [1, 2], [3, 4])
-    for name, tasks in (("lift", "lift push"), ("pull", "lift pull")):
-        labels = [task for task in tasks.split() for _ in range(90)]
-        write(f"{name}.csv", "task,return", labels, rng.normal(size=180))
-    Path("monitor.csv").write_text('#{"t_start": 0}\nr,l,t\n1.0,5,0.1\n2.0,5,0.2\n')
-    Path("eval_info.json").write_text(json.dumps(LEROBOT))
-    return logs
-
-
-WRONG = {
-    "compare 80/74 91/120": "two whole numbers such as 74/80, the first not above the second",
-    "compare -- -1/5 3/5": "found -1/5",
-    "compare 7.5/10 3/5": "found 7.5/10",
-    "check 0/0 --max-failure 0.1": "found 0/0",
-    "plan 5/3 --max-failure 0.1": "found 5/3",
-    "certify high.csv": "a finite number in every row of column 'return'",
-    "check words.csv --max-failure 0.1": "true or false, or 1 or 0, in column 'success'",
-    "certify neither.csv": "a column of returns or successes",
-    "compare lift.csv pull.csv": "the same tasks, found task lift, task push in A and task lift",
-    "compare sorted.csv a.csv": "sorted by return: bring it in that order, or give --order random",
-    "compare a.csv score.csv": "returns of one unit, found return in A and score in B",
-    "certify eval_info.json": "an older layout",
-    "compare eval_info.json a.csv": "an older layout",
-    "certify monitor.csv": "if the policy was frozen, give --frozen",
-    "check a.csv --max-failure 0.1 --evaluation 2": "--evaluation for an evaluations.npz",
-    "check a.csv": "expected a condition among --max-rms",
-    "compare a.csv nowhere.csv": "nowhere.csv",
-    "compare a.csv policy.py:act": "found recorded episodes as A and a policy as B",
-    "compare a.csv 3/5": "successes of one task to compare with counts",
-    "compare 3/5 4/5 --out page.html": "no --out for counts",
-    "compare log.npz narrow.npz": "observations of one size in numbers, found 3 in A and 2 in B",
-    "compare log.npz log.npz --env Pendulum-v1": "expected no --env for recorded episodes",
-    "compare log.npz log.npz --batch 1": "--batch must be",
-    "compare log.npz log.npz --return-range 0 0.001": "give a wider --return-range",
-    "compare log.npz log.npz --out log.npz": "already there",
-    "plan policy.py:act": "a certificate, recorded episodes or a table of results",
-    "plan 74/80 --numbers 0": "--numbers must be at least 1 each",
-}
-
-
-def test_every_mistake_is_one_line_exit_code_2_and_nothing_written(tables, capfd):
-    before = sorted(path.name for path in tables.iterdir())
-    for call, words in WRONG.items():
-        code, out, said = run(capfd, *call.split())
-        assert (code, out, len(said)) == (2, "", 1), (call, code, out, said)
-        assert words in said[0], (call, said)
-        assert sorted(path.name for path in tables.iterdir()) == before, call
+    values = rng.normal(size=30)
+    write_csv("a.csv", {"return": values})
+    write_csv("sorted.csv", {"return": np.sort(values)})
+    write_csv("lift.csv", {"task": np.repeat(["lift", "push"], 90), "return": rng.normal(size=180)})
 
 
 def test_tables_are_checked_planned_and_compared_without_a_certificate(tables, capfd):

@@ -3,27 +3,10 @@
 from pathlib import Path
 
 import pytest
-from command import run
+from command import STUDY, run
 from inline import Inline
 
 from tightrope.studies import runner
-
-STUDY = """
-name = "small"
-test_episodes = 3
-updates = 20
-width = 16
-[[train]]
-agent = "ppo"
-environments = ["Pendulum-v1"]
-instances = [0, 1]
-levels = [256, 512, 768]
-settings = { hidden = [8], rollout = 256, batch = 32, epochs = 1 }
-[[certify]]
-schemes = ["rec-2"]
-repetitions = 2
-episodes = [6]
-"""
 
 
 @pytest.fixture
@@ -58,34 +41,6 @@ def test_a_study_runs_and_its_status_says_so(place, capsys):
     assert out.splitlines()[4].split()[:3] == ["certify", "1", "1"]
 
 
-@pytest.mark.parametrize(
-    ("change", "arguments", "words"),
-    [
-        (("ppo", "dqn"), [], "found 'dqn'"),
-        (("rec-2", "rec-x"), [], "expected a scheme among"),
-        (("Pendulum-v1", "Pendulun-v1"), [], "Pendulun-v1"),
-        (("episodes = [6]", "episodes = [1]"), [], "at least 2 validation episodes"),
-        (("repetitions", "repetition"), [], "found 'repetition'"),
-        (("", ""), ["--workers", "0"], "--workers must be at least 1"),
-        (("", ""), ["--address", "host:1"], "expected --address for --engine ray"),
-        (("", ""), ["--engine", "ray", "--workers", "2"], "expected --workers for --engine local"),
-        (("", ""), ["--engine", "ray", "--address", "nowhere"], "expected an --address such as"),
-        (("", ""), ["--dry-run", "--status"], "expected --dry-run or --status"),
-        (("", ""), ["--status"], "expected a study in 'study-small', found none"),
-        (("", ""), ["--engine", "slurm"], "slurm"),
-    ],
-)
-def test_what_cannot_work_is_refused_in_one_line_and_leaves_no_results(
-    place, capsys, change, arguments, words
-):
-    Path("small.toml").write_text(STUDY.replace(*change) if change[0] else STUDY)
-    code, out, err = run(capsys, "study", "small.toml", *arguments)
-    assert (code, out) == (2, "")
-    assert len(err) == 1
-    assert words in err[0]
-    assert not Path("study-small/results").exists()
-
-
 def test_a_job_that_failed_is_one_line_and_exit_code_1(place, capsys, monkeypatch):
     monkeypatch.setattr(runner, "LocalPool", lambda folder, workers: Inline(folder))
     Path("mine").mkdir()
@@ -111,4 +66,4 @@ def test_a_folder_that_holds_a_foreign_job_is_refused(place, capsys):
     Path("study-small/jobs", job.id).mkdir(parents=True)
     code, _, err = run(capsys, "study", "small.toml")
     assert code == 2
-    assert "expected a finished job in" in err[0]
+    assert "expected a finished job" in err[0]

@@ -56,37 +56,28 @@ def test_a_file_that_is_missing_or_changed_is_named(name, certificate, capfd):
 
 def nested(depth):
     """A certificate whose subject is that deep, and whose digest is right."""
+    deep = f"{'[' * depth}0{']' * depth}"
+    return lambda text: text.replace('"subject": {', f'"subject": {{"deep": {deep},', 1)
 
-    def change(text):
-        deep = "0"
-        for _ in range(depth):
-            deep = f"[{deep}]"
-        return text.replace('"subject": {', f'"subject": {{"deep": {deep},', 1)
 
-    return change
+def number(word):
+    return lambda text: text.replace('"bound": 0', f'"bound": {word}, "x": 0')
 
 
 SPOILT = {
     "nothing": (lambda text: "", "certificate at"),
-    "no JSON": (lambda text: "certificate", "certificate at"),
     "half of it": (lambda text: text[: len(text) // 2], "certificate at"),
     "another document": (lambda text: "[1, 2]", "found no JSON object"),
-    "NaN": (lambda text: text.replace('"bound": 0', '"bound": NaN, "x": 0'), "found nan"),
-    "infinity": (
-        lambda text: text.replace('"bound": 0', '"bound": -Infinity, "x": 0'),
-        "found -inf",
-    ),
-    "a word for a number": (
-        lambda text: text.replace('"bound": 0', '"bound": "", "x": 0'),
-        "schema",
-    ),
+    "NaN": (number("NaN"), "found nan"),
+    "infinity": (number("-Infinity"), "found -inf"),
+    "a word for a number": (number('""'), "schema"),
     "a key twice": (lambda text: text.replace('"n":', '"n": 1, "n":', 1), "its text is not what"),
     "a number too long to read": (lambda text: f"[{'9' * 5000}]", "certificate at"),
     "an older version": (
         lambda text: text.replace('"schema_version": 5', '"schema_version": 1'),
         "issue the certificate again",
     ),
-    **{f"{depth} lists deep": (nested(depth), "") for depth in (100, 300, 900, 3000, 100_000)},
+    **{f"{depth} lists deep": (nested(depth), "") for depth in (100, 900, 100_000)},
 }
 
 
@@ -101,14 +92,9 @@ def test_a_document_that_is_none_is_one_readable_line_each(change, words, certif
     assert last.startswith("NOT verified: ")
     assert any(words in line for line in problems)
     assert all(len(line) < 400 for line in problems), problems
-
-
-@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"\x00" * 100])
-def test_bytes_that_are_no_text_are_one_line(content, certificate, capfd):
-    DOCUMENT.write_bytes(content)
+    DOCUMENT.write_bytes(b"\xff\xfe\x00")
     code, out, said = run(capfd, "verify", certificate)
-    assert (code, said) == (1, [])
-    assert len(out.splitlines()) == 2
+    assert (code, said, len(out.splitlines())) == (1, [], 2)
 
 
 def test_a_spoilt_document_in_a_process_of_its_own_is_no_traceback(certificate):
@@ -117,12 +103,3 @@ def test_a_spoilt_document_in_a_process_of_its_own_is_no_traceback(certificate):
     assert (answer.returncode, answer.stderr) == (1, "")
     assert "nested too deeply" in answer.stdout
     assert answer.stdout.count("\n") == 2
-
-
-@pytest.mark.parametrize("place", ["nowhere", ".", "log.npz"])
-def test_where_there_is_no_certificate_is_one_line_and_exit_code_2(place, folder, capfd):
-    code, out, said = run(capfd, "verify", place)
-    assert (code, out) == (2, "")
-    (line,) = said
-    assert "certificate" in line
-    assert place in line or place == "."

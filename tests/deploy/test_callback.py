@@ -111,8 +111,7 @@ def test_which_numbers_are_logged_depends_on_no_score():
         rewards, errors = made_up(seed=3, episodes=200)
         errors[-5:] = [scale * each for each in errors[-5:]]
         found.append(_numbers(constructed(recorded(rewards, errors))))
-    assert found[0].keys() == found[1].keys()
-    assert {"certificate/rms-90", "certificate/rms-95"} <= found[0].keys()
+    assert found[0].keys() == found[1].keys() >= {"certificate/rms-90", "certificate/rms-95"}
     assert found[1]["certificate/rms-95"] >= found[0]["certificate/rms-95"]
 
 
@@ -129,23 +128,15 @@ class Wrapped(gym.Wrapper):
     """A wrapper that Gymnasium cannot build anew."""
 
 
-@pytest.mark.parametrize(
-    ("env", "words"),
-    [
-        (lambda: Monitor(Counting()), "expected an environment that Gymnasium can build"),
-        (
-            lambda: Wrapped(gym.make("Pendulum-v1")),
-            "cannot build 'Pendulum-v1' again .*Wrapped.*: pass `env`",
-        ),
-    ],
-    ids=["no spec", "a wrapper"],
-)
-def test_an_environment_that_cannot_be_built_anew_is_refused_before_training(env, words):
-    made = env()
-    learner = model(env=made)
-    with pytest.raises(InputError, match=words):
-        learner.learn(64, callback=CertifyCallback(**FEW))
-    assert learner.num_timesteps == 0
+def test_an_environment_that_cannot_be_built_anew_is_refused_before_training():
+    for made, words in (
+        (Monitor(Counting()), "expected an environment that Gymnasium can build"),
+        (Wrapped(gym.make("Pendulum-v1")), "cannot build 'Pendulum-v1' again .*: pass `env`"),
+    ):
+        learner = model(env=made)
+        with pytest.raises(InputError, match=words):
+            learner.learn(64, callback=CertifyCallback(**FEW))
+        assert learner.num_timesteps == 0
 
 
 def test_what_cannot_be_certified_is_a_warning_and_training_ends_well():
@@ -153,7 +144,6 @@ def test_what_cannot_be_certified_is_a_warning_and_training_ends_well():
     callback = CertifyCallback(rollout=Rollout(normalize=Path("a.npz")), **FEW)
     with pytest.warns(UserWarning, match="no certificate at 64 steps: expected an SB3 zip"):
         model().learn(64, callback=callback)
-    assert callback.certificates == {}
     with pytest.raises(InputError, match="found none yet"):
         callback.last  # noqa: B018
     with pytest.raises(InputError, match="a new CertifyCallback for each training"):

@@ -1,6 +1,5 @@
 """The monitor: the same numbers as at calibration, from plain arrays, one step at a time."""
 
-import os
 import subprocess
 import sys
 import textwrap
@@ -22,13 +21,6 @@ def certificate():
     return tr.certify(
         recording(33, STEPS, seed=2), preset_values=short(), test_episodes=3, gamma=0.9, seed=0
     )
-
-
-@pytest.fixture(scope="module")
-def folder(certificate, tmp_path_factory):
-    place = tmp_path_factory.mktemp("certificates") / "auto"
-    certificate.save(place)
-    return place
 
 
 @pytest.fixture
@@ -56,11 +48,10 @@ def test_alarms_among_calibration_episodes_are_those_beyond_the_order_statistic(
     for episode in certificate.calibration:
         statuses = replay(monitor, episode)
         alarms += statuses[-1].alarm
-        assert statuses[-1].alarm is (statuses[-1].since is not None)
         largest.append(max(abs(s.value) / s.threshold for s in statuses[1:]))
-    assert len(largest) == statement.n
     below = sorted(each for each in largest if each <= 1.0)
     assert alarms == len(largest) - len(below) <= (1 - statement.share) * statement.n
+    assert len(largest) == statement.n
     assert 0.999 < below[-1] <= 1.0
 
 
@@ -69,38 +60,38 @@ def test_the_calibration_is_that_of_the_statement(certificate, monitor):
     calibration = monitor.calibration
     assert calibration.false_alarms == 1 - statement.share
     assert calibration.confidence == statement.confidence
-    widths, window = statement.chosen["widths"], statement.chosen["window"]
+    (first, second, *_, last), window = statement.chosen["widths"], statement.chosen["window"]
     slack = 1e-5 * certificate.width
-    for step, width in ((1, widths[0]), (window, widths[0]), (10**6, widths[-1])):
+    for step, width in ((1, first), (window, first), (window + 1, second), (10**6, last)):
         assert monitor.threshold(step) == statement.value_raw * width + slack
-    assert monitor.threshold(window + 1) == statement.value_raw * widths[1] + slack
 
 
 def test_an_episode_that_earns_otherwise_than_predicted_raises_an_alarm_that_stays(
     certificate, monitor
 ):
     for bonus in (3.0, -3.0):
-        statuses = replay(monitor, certificate.rollouts.episode(-1), bonus=bonus)
+        statuses = replay(monitor, certificate.rollouts[-1], bonus=bonus)
         since = next(s.step for s in statuses if abs(s.value) > s.threshold)
         for status in statuses:
             assert status.alarm is (status.step >= since)
             assert status.since == (since if status.step >= since else None)
         assert np.sign(statuses[since].value) == np.sign(bonus)
-    first = replay(monitor, certificate.rollouts.episode(-1))[0]  # a reset forgets
+    first = replay(monitor, certificate.rollouts[-1])[0]  # a reset forgets
     assert first == Status(0, 0.0, monitor.threshold(1), False, None)
 
 
-def test_folder_object_and_saved_file_give_the_same_monitor(certificate, folder, tmp_path):
-    first = Monitor(certificate)
-    first.save(tmp_path / "monitor.safetensors")
-    episode = certificate.rollouts.episode(-1)
-    expected = replay(first, episode)
-    for source in (folder, str(folder), tmp_path / "monitor.safetensors"):
+def test_folder_object_and_saved_file_give_the_same_monitor(certificate, tmp_path):
+    first = Monitor(certificate, gamma=0.9)
+    certificate.save(tmp_path / "auto")
+    saved = tmp_path / "monitor.safetensors"
+    first.save(saved)
+    episode = certificate.rollouts[-1]
+    for source in (tmp_path / "auto", str(tmp_path / "auto"), saved):
         other = Monitor(source)
-        assert replay(other, episode) == expected
+        assert replay(other, episode) == replay(first, episode)
         assert other.calibration == first.calibration
     with pytest.raises(InputError, match="already there"):
-        first.save(tmp_path / "monitor.safetensors")
+        first.save(saved)
     with pytest.raises(InputError, match=r"ending in .safetensors, found 'monitor.npz'"):
         first.save("monitor.npz")
 
@@ -115,13 +106,8 @@ def test_a_saved_monitor_runs_without_torch(certificate, tmp_path):
         assert monitor.step(1.0, [0.5, 0.0, 0.0], False, False).step == 1
         assert not {"torch", "gymnasium", "scipy"} & set(sys.modules), "too much was imported"
     """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
+    given = {"capture_output": True, "text": True, "cwd": tmp_path}
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], **given)
     assert done.returncode == 0, done.stderr
 
 
@@ -175,28 +161,20 @@ def test_an_episode_that_goes_on_beyond_the_time_limit_is_refused(monitor):
     assert monitor.step(0.0, np.zeros(3), False, True).step == STEPS
 
 
-def test_a_certificate_without_a_monitor_statement_is_refused(tmp_path):
-    found = tr.certify(
-        recording(12),
-        scheme="rec-2",
-        preset_values=short(),
-        pilot_episodes=3,
-        mc_passes=1,
-        seed=0,
-    )
-    words = "expected a certificate with a monitor statement, found one of scheme rec-2"
-    with pytest.raises(InputError, match=words):
-        Monitor(found)
-    found.save(tmp_path / "certificate")
-    with pytest.raises(InputError, match=words):
-        Monitor(tmp_path / "certificate")
-
-
-def test_what_is_no_certificate_is_refused(tmp_path):
-    with pytest.raises(InputError, match="expected a certificate at"):
-        Monitor(tmp_path / "nothing")
-    with pytest.raises(InputError, match="a saved monitor, found dict"):
-        Monitor({})
+def test_what_has_no_monitor_and_another_discount_are_refused(certificate, tmp_path):
+    options = {"preset_values": short(), "pilot_episodes": 3, "mc_passes": 1, "seed": 0}
+    without = tr.certify(recording(12), scheme="rec-2", **options)
+    without.save(tmp_path / "without")
     (tmp_path / "other.safetensors").write_bytes(b"12345678")
-    with pytest.raises(InputError, match="is damaged or no file of tightrope"):
-        Monitor(tmp_path / "other.safetensors")
+    lacking = "expected a certificate with a monitor statement, found one of scheme rec-2"
+    for source, words in (
+        (without, lacking),
+        (tmp_path / "without", lacking),
+        (tmp_path / "nothing", "expected a certificate at"),
+        ({}, "a saved monitor, found dict"),
+        (tmp_path / "other.safetensors", "damaged or no file of tightrope"),
+    ):
+        with pytest.raises(InputError, match=words):
+            Monitor(source)
+    with pytest.raises(InputError, match=r"expected the discount 0.9 .* found 0.95: certify with"):
+        Monitor(certificate, gamma=0.95)

@@ -135,6 +135,7 @@ def test_the_command_forecasts_from_a_certificate(issued, capsys, tmp_path):
     )
     assert (code, said) == (0, [])
     assert "A forecast, not a promise" in out
+    assert "The mean over episodes consists of: " in out
     assert "episodes to fit and to calibrate would meet these conditions" in out
     for name in dict.fromkeys(s.name for s in issued["auto", "episode"].statements):
         assert f"\n{name}" in out

@@ -1,4 +1,4 @@
-"""The command, in this process or in one of its own, and what it says on standard error."""
+"""The command, in this process or in one of its own, what it is given and what it says."""
 
 import os
 import subprocess
@@ -7,6 +7,34 @@ from pathlib import Path
 
 from tightrope.cli import main
 
+POLICY = """
+import numpy as np
+
+def act(observations):
+    return np.tanh(observations[:, :1])
+
+def wild(observations):
+    return np.full((len(observations), 1), 9.0)
+
+def wide(observations):
+    return np.zeros((len(observations), 3))
+"""
+STUDY = """
+name = "small"
+test_episodes = 3
+updates = 20
+width = 16
+[[train]]
+agent = "ppo"
+environments = ["Pendulum-v1"]
+instances = [0, 1]
+levels = [256, 512, 768]
+settings = { hidden = [8], rollout = 256, batch = 32, epochs = 1 }
+[[certify]]
+schemes = ["rec-2"]
+repetitions = 2
+episodes = [6]
+"""
 _BARS = ("rolling out", "fitting", "evaluating", "training")
 
 

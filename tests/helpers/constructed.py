@@ -103,6 +103,6 @@ def reader(split, **_):
 
 def certificate(episodes, *, fit=reader, properties=(), **options):
     """The certificate of recorded episodes with the predictor that reads, or another."""
-    options = Options.of({"gamma": 0.0, "thin": 1, "clock": "off", "seed": 1, **options})
+    options = Options(**{"gamma": 0.0, "thin": 1, "clock": "off", "seed": 1, **options})
     settings = settle(options, episodes, properties=properties)
     return issue(episodes, settings, options=options, fit=fit)

@@ -1,4 +1,7 @@
-"""Trainings that are interrupted."""
+"""Trainings and fits that are interrupted."""
+
+import pytest
+import torch
 
 from tightrope.agents.training_statistics import TrainingStatistics
 
@@ -14,3 +17,21 @@ def interrupt_at(monkeypatch, step):
         return plain(self, action)
 
     monkeypatch.setattr(TrainingStatistics, "step", stepping)
+
+
+def threads_when_interrupted(fit):
+    """The threads of torch when `fit(advance)` is interrupted; it had two, and gets them back."""
+    before, seen = torch.get_num_threads(), []
+
+    def interrupt(_):
+        seen.append(torch.get_num_threads())
+        raise KeyboardInterrupt
+
+    torch.set_num_threads(2)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            fit(interrupt)
+        assert torch.get_num_threads() == 2
+        return seen
+    finally:
+        torch.set_num_threads(before)

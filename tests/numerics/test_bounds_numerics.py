@@ -42,6 +42,14 @@ def sixty_digits():
         yield
 
 
+def each_delta(bound, *values, sign=1, slack=0.0, **given):
+    """(delta, bound) pairs: finite, and looser (times `sign`, larger) for a smaller delta."""
+    found = [float(bound(*values, delta=delta, **given)) for delta in DELTAS]
+    assert np.isfinite(found).all()
+    assert (sign * np.diff(found) >= -slack).all(), found
+    return list(zip(DELTAS, found, strict=True))
+
+
 def exact_kl(q, p):
     """kl(q || p), with infinity where a sure event is denied."""
     q, p = mp.mpf(float(q)), mp.mpf(float(p))
@@ -52,67 +60,34 @@ def exact_kl(q, p):
     return total
 
 
-# A bound as a function of an empirical value, with the budget in nats that kl must reach there.
-UPPER = {
-    "hold-out": (
-        lambda mean, n, delta: holdout_kl(mean, n=n, delta=delta),
-        lambda n, delta: mp.log(1 / mp.mpf(delta)) / n,
-    ),
-    "Monte Carlo": (
-        lambda mean, n, delta: monte_carlo_upper(mean, draws=n, delta=delta),
-        lambda n, delta: mp.log(1 / mp.mpf(delta)) / n,
-    ),
-    "PAC-Bayes": (
-        lambda mean, n, delta: pac_bayes_kl(mean, kl=0.25, n=n, delta=delta),
-        lambda n, delta: (mp.mpf("0.25") + mp.log(mp.mpf(float(xi(n))) / mp.mpf(delta))) / n,
-    ),
-}
-
-
-@pytest.mark.parametrize("name", UPPER)
 @pytest.mark.parametrize("n", SIZES)
-def test_upper_bounds_are_outward_finite_and_monotone_in_delta(name, n):
-    """At the bound the exact kl reaches the exact budget, or the bound is 1."""
-    bound, budget = UPPER[name]
+def test_bounds_by_the_inverse_kl_reach_the_exact_budget_or_the_end(n):
     for mean in MEANS:
-        found = [float(bound(mean, n, delta)) for delta in DELTAS]
-        assert np.isfinite(found).all()
-        assert (np.diff(found) >= 0).all(), mean
-        for delta, value in zip(DELTAS, found, strict=True):
+        for delta, value in each_delta(holdout_kl, mean, n=n):
             assert mean <= value <= 1
-            # xi itself is rounded upward, by a relative 1e-9 at the most
-            slack = mp.mpf("1e-9") / n if name == "PAC-Bayes" else 0
-            assert value == 1 or exact_kl(mean, value) >= budget(n, delta) - slack, (mean, delta)
-
-
-@pytest.mark.parametrize("n", SIZES)
-def test_the_lower_monte_carlo_bound_is_outward_and_monotone_in_delta(n):
-    for mean in MEANS:
-        found = [float(monte_carlo_lower(mean, draws=n, delta=delta)) for delta in DELTAS]
-        assert (np.diff(found) <= 0).all()
-        for delta, value in zip(DELTAS, found, strict=True):
+            assert value == 1 or exact_kl(mean, value) >= mp.log(1 / mp.mpf(delta)) / n
+            assert value == float(monte_carlo_upper(mean, draws=n, delta=delta))
+        for delta, value in each_delta(pac_bayes_kl, mean, kl=0.25, n=n):
+            nats = mp.mpf("0.25") + mp.log(mp.mpf(float(xi(n))) / mp.mpf(delta))
+            nats -= mp.mpf("1e-9")  # xi itself is rounded upward, by a relative 1e-9 at the most
+            assert mean <= value <= 1
+            assert value == 1 or exact_kl(mean, value) >= nats / n
+        for delta, value in each_delta(monte_carlo_lower, mean, draws=n, sign=-1):
             assert 0 <= value <= mean
             assert value == 0 or exact_kl(mean, value) >= mp.log(1 / mp.mpf(delta)) / n
 
 
 @pytest.mark.parametrize("n", SIZES)
-def test_the_split_bound_is_no_less_than_the_mean_and_monotone_in_delta(n):
+def test_the_split_bound_and_the_constant_bet_are_outward(n):
+    """(P.3) solved for the risk, in exact arithmetic."""
     for plus, minus in ((0.0, 0.5), (1e-12, 0.2), (0.3, 0.1), (1.0, 0.0)):
         given = {"kl": 0.25, "n": n, "low": -0.5, "high": 1.0, "mu": 0.0}
-        found = [float(split_kl(plus, minus, delta=delta, **given)) for delta in DELTAS]
-        assert (np.diff(found) >= 0).all()
-        assert plus - minus <= min(found)
-        assert max(found) <= 1 + 1e-12  # rounded outward
-
-
-@pytest.mark.parametrize("n", SIZES)
-def test_the_constant_bet_is_outward_finite_and_monotone_in_delta(n):
-    """(P.3) solved for the risk, in exact arithmetic."""
+        found = each_delta(split_kl, plus, minus, **given)
+        assert plus - minus <= found[0][1]
+        assert found[-1][1] <= 1 + 1e-12  # rounded outward
     for loss in MEANS:
         mean = float(bet_loss(loss, BET))
-        found = [float(pac_bayes_bet(mean, bet=BET, kl=0.25, n=n, delta=d)) for d in DELTAS]
-        assert (np.diff(found) >= 0).all()
-        for delta, value in zip(DELTAS, found, strict=True):
+        for delta, value in each_delta(pac_bayes_bet, mean, bet=BET, kl=0.25, n=n):
             budget = mp.mpf(mean) + (mp.mpf("0.25") + mp.log(1 / mp.mpf(delta))) / n
             exact = (1 - mp.exp(-budget)) / mp.mpf(BET)
             assert min(exact, 1) <= value <= 1
@@ -126,25 +101,17 @@ def tail(n, k, p):
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 100])
-def test_binomial_bounds_leave_no_more_than_delta_in_the_tail(n):
+def test_binomial_bounds_and_shares_leave_no_more_than_delta_in_the_tail(n):
+    """For a share: fewer than r of n scores lie below the quantile promised."""
     for k in sorted({0, 1, n // 2, n}):
-        upper = [float(clopper_pearson_upper(k, n=n, delta=delta)) for delta in DELTAS]
-        lower = [float(clopper_pearson_lower(k, n=n, delta=delta)) for delta in DELTAS]
-        assert (np.diff(upper) >= 0).all()
-        assert (np.diff(lower) <= 0).all()
-        for delta, low, high in zip(DELTAS, lower, upper, strict=True):
-            assert low <= k / n <= high
+        for delta, high in each_delta(clopper_pearson_upper, k, n=n):
+            assert k / n <= high
             assert high == 1 or tail(n, k, high) <= delta
+        for delta, low in each_delta(clopper_pearson_lower, k, n=n, sign=-1):
+            assert low <= k / n
             assert low == 0 or 1 - tail(n, k - 1, low) <= delta
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 100])
-def test_tolerance_shares_are_no_more_than_exact_and_ranks_hold(n):
-    """With probability delta at most, fewer than r of n scores lie below the quantile promised."""
     for rank in sorted({1, (n + 1) // 2, n}):
-        shares = [float(tolerance_share(rank, n=n, delta=delta)) for delta in DELTAS]
-        assert (np.diff(shares) <= 0).all()
-        for delta, share in zip(DELTAS, shares, strict=True):
+        for delta, share in each_delta(tolerance_share, rank, n=n, sign=-1):
             assert 0 <= share < 1
             assert 1 - tail(n, rank - 1, share) <= delta
     for delta in DELTAS:
@@ -164,7 +131,7 @@ def test_joint_tolerances_hold_at_the_smallest_delta():
 
 
 @pytest.mark.parametrize("values", [[0.0, 0.0], [1.0, 1.0], [1e-300, 0.4], [0.2, 0.9], [0.3]])
-def test_bets_are_outward_and_monotone_in_delta_with_two_values(values):
+def test_bets_are_outward_with_two_values(values):
     """At its own bound the exact capital of the default portfolio has reached 1/delta."""
     count = 1 + max(1, (len(values) - 1).bit_length())
     bets = [mp.mpf(2) ** -k for k in range(count)]
@@ -176,33 +143,26 @@ def test_bets_are_outward_and_monotone_in_delta_with_two_values(values):
             for c, w in zip(bets, weights, strict=True)
         )
 
-    lower = [float(betting_lower(values, delta=delta)) for delta in DELTAS]
-    upper = [float(betting_upper(values, delta=delta)) for delta in DELTAS]
-    assert (np.diff(lower) <= 0).all()
-    assert (np.diff(upper) >= 0).all()
-    for delta, low, high in zip(DELTAS, lower, upper, strict=True):
-        assert 0 <= low <= np.mean(values) <= high <= 1
-        if low > 0:
-            assert capital(values, mp.mpf(low)) >= 1 / mp.mpf(delta)
-        if high < 1:
-            assert capital([1 - mp.mpf(x) for x in values], 1 - mp.mpf(high)) >= 1 / mp.mpf(delta)
+    for delta, low in each_delta(betting_lower, values, sign=-1):
+        assert 0 <= low <= np.mean(values)
+        assert low == 0 or capital(values, mp.mpf(low)) >= 1 / mp.mpf(delta)
+    for delta, high in each_delta(betting_upper, values):
+        assert np.mean(values) <= high <= 1
+        others = [1 - mp.mpf(x) for x in values]
+        assert high == 1 or capital(others, 1 - mp.mpf(high)) >= 1 / mp.mpf(delta)
 
 
 @pytest.mark.parametrize("values", [[-1.0, -1.0], [1.0, 1.0], [0.0, 1e-300], [-0.2, 0.9]])
-def test_differences_are_outward_and_monotone_in_delta_with_two_values(values):
-    lower = [float(difference_lower(values, delta=delta)) for delta in DELTAS]
-    upper = [float(difference_upper(values, delta=delta)) for delta in DELTAS]
-    assert (np.diff(lower) <= 0).all()
-    assert (np.diff(upper) >= 0).all()
-    for low, high in zip(lower, upper, strict=True):
-        assert -1 <= low <= np.mean(values) <= high <= 1
+def test_differences_are_outward_with_two_values(values):
+    assert all(
+        -1 <= low <= np.mean(values) for _, low in each_delta(difference_lower, values, sign=-1)
+    )
+    assert all(np.mean(values) <= high <= 1 for _, high in each_delta(difference_upper, values))
 
 
-def test_the_floor_of_any_valid_bound_is_below_ours_and_monotone_in_delta():
+def test_the_floor_of_any_valid_bound_is_below_ours():
     for n in (2, 100):
         for mean in MEANS:
-            floor = [float(risk_floor(mean, n=n, delta=delta)) for delta in DELTAS]
-            ours = [float(holdout_kl(mean, n=n, delta=delta)) for delta in DELTAS]
-            assert np.isfinite(floor).all()
-            assert (np.diff(floor) >= -1e-12).all()
-            assert all(a <= b + 1e-9 for a, b in zip(floor, ours, strict=True))
+            floor = each_delta(risk_floor, mean, n=n, slack=1e-12)
+            for delta, value in floor:
+                assert value <= holdout_kl(mean, n=n, delta=delta) + 1e-9

@@ -114,10 +114,9 @@ WRONG = {  # of a network of 5 x 8 x 6 x 2 with CReLU
     "a weight for half of CReLU": ("weights", 1, [(8, 6)]),
     "a last weight for half of CReLU": ("weights", 2, [(6, 2)]),
     "a weight of one dimension": ("weights", 1, [(16,)]),
-    "a weight of three dimensions": ("weights", 0, [(1, 5, 8)]),
+    "a weight of no dimension": ("weights", 0, [()]),
     "a bias of another width": ("biases", 0, [(7,)]),
     "a scale of another width": ("norms", 1, [(12,), (6,)]),
-    "a shift of two dimensions": ("norms", 0, [(8,), (1, 8)]),
 }
 
 

@@ -96,7 +96,6 @@ SPOILT = {
         {"2.norm.weight": NORMS[0][0], "2.norm.bias": NORMS[0][1]}
     ),
     "a norm of another width": lambda a: a.update({"1.norm.weight": np.ones(32, "f4")}),
-    "a norm of two dimensions": lambda a: a.update({"1.norm.bias": np.ones((1, 16), "f4")}),
     "a weight for half of CReLU": lambda a: a.update({"1.weight": np.ones((16, 16), "f4")}),
     "no bias": lambda a: a.pop("1.bias"),
     "no layers": lambda a: [a.pop(name) for name in [*a] if name[0].isdigit()],

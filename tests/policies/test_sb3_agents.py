@@ -174,7 +174,7 @@ def test_an_agent_that_scales_observations_is_its_network_at_scaled_ones(algorit
     [
         (None, DEVIATION, r"expected the weights 'actor\.features_extractor\.mean'"),
         (MEAN, None, r"expected the weights 'actor\.features_extractor\.deviation'"),
-        (MEAN[:1], DEVIATION[:1], "expected statistics of 5 features"),
+        (MEAN[:1], DEVIATION[:1], "expected layers that fit"),
         (MEAN, np.float32(1), "expected as many variances as means"),
         (MEAN, 0 * DEVIATION, "expected finite means and positive variances"),
         (MEAN, -DEVIATION, "expected finite means and positive variances"),

@@ -15,7 +15,7 @@ from tightrope.environments import EnvInfo
 from tightrope.errors import InputError
 from tightrope.policies import find_run, load_policy, normalization, run_environment
 from tightrope.policies.inert import read_yaml
-from tightrope.policies.time_feature import TimeFeature
+from tightrope.policies.zoo import TimeFeature
 from tightrope.rollouts import collect, is_recording, policy_source
 
 WRAPPER = "sb3_contrib.common.wrappers.TimeFeatureWrapper"
@@ -277,10 +277,16 @@ REFUSED = {
         r"'rl_zoo3\.wrappers\.HistoryWrapper'.*`env` as file\.py:function.*HistoryWrapper\(",
     ),
     "a wrapper of several": ({"vec_env_wrapper": "a.VecFrameStack"}, "'a.VecFrameStack'"),
-    "stacked frames": ({"frame_stack": 4}, "one of 4 stacked frames.*file.py:function"),
+    "stacked frames": ({"frame_stack": 4}, "4 stacked frames.*file.py:function"),
     "an environment that is gone": ({"arguments": {"env": "Pendulum-v0"}}, "Pendulum-v1"),
-    "a module": ({"arguments": {"env": "os:Pendulum-v1"}}, "a module to import"),
-    "a file": ({"arguments": {"env": "evil.py:make"}}, "a module to import"),
+    "a module": (
+        {"arguments": {"env": "os:Pendulum-v1"}},
+        "no module is imported because a file says so",
+    ),
+    "a file": (
+        {"arguments": {"env": "evil.py:make"}},
+        "no module is imported because a file says so",
+    ),
     "an argument that may name a file": (
         {"arguments": {"env_kwargs": {"xml_file": "/etc/passwd"}}},
         "`env` and `env_kwargs`",

@@ -61,15 +61,6 @@ def one_number(mean, log_variance):
     return Gaussians((np.float32([[mean]]),), (np.float32([[log_variance]]),))
 
 
-def test_one_number_by_hand_and_in_the_right_direction():
-    # KL(N(1, 1) || N(0, 4)) = (1/4 + 1/4 - 1 + ln 4) / 2;  the other way round it is
-    # KL(N(0, 4) || N(1, 1)) = (4 + 1 - 1 - ln 4) / 2.
-    narrow, wide = one_number(1.0, 0.0), one_number(0.0, 2 * math.log(2))
-    forth, back = kl_divergence(narrow, wide), kl_divergence(wide, narrow)
-    assert forth == pytest.approx((math.log(4) - 0.5) / 2, abs=1e-7)  # ln 2 in float32
-    assert back == pytest.approx((4 - math.log(4)) / 2, abs=1e-6)
-
-
 @pytest.mark.parametrize("ratio", [1e-3, 1e-6, -1e-5])
 def test_small_divergences_keep_their_digits(ratio):
     """exp(r) - 1 - r, which plain arithmetic would lose to cancellation, against mpmath."""
@@ -80,15 +71,10 @@ def test_small_divergences_keep_their_digits(ratio):
     assert kl_divergence(posterior, prior) == pytest.approx(expected, rel=1e-9)
 
 
-def test_the_divergence_from_itself_is_zero_and_from_others_positive():
+def test_the_divergence_from_itself_is_zero():
     for seed in range(5):
-        one, other = gaussians(seed), gaussians(seed + 10)
+        one = gaussians(seed)
         assert kl_divergence(one, one) == 0.0
-        assert kl_divergence(one, other) > 0
-        nearly = Gaussians(
-            tuple(mean * np.float32(1 + 1e-7) for mean in one.means), one.log_variances
-        )
-        assert kl_divergence(nearly, one) >= 0
 
 
 def test_no_learned_number_escapes_the_divergence():
@@ -129,34 +115,21 @@ def test_means_start_as_torch_starts_a_linear_layer():
 
 
 @pytest.mark.parametrize("name", PRESETS)
-@pytest.mark.parametrize("features", [3, 27])
-def test_a_random_prior_has_kaiming_means_of_its_own_stream_and_the_presets_variance(
-    name, features
-):
+def test_priors_have_kaiming_means_of_their_own_stream_or_a_networks_and_the_presets_variance(name):
     """Two layers of 256, nothing for layer normalisation; unrelated means for other seeds."""
-    prior, other = (random_prior(PRESETS[name], features, seed) for seed in (8, 9))
-    expected = kaiming_means((features, 256, 256, 1), child_seed(8, Stream.PRIOR_MEANS, 0))
-    for mean, variance, own in zip(prior.means, prior.log_variances, expected, strict=True):
-        np.testing.assert_array_equal(mean, own)
-        np.testing.assert_array_equal(
-            variance, np.full(own.shape, PRESETS[name].prior_log_variance, np.float32)
-        )
-    total = sum(mean.size for mean in prior.means)
-    assert total == (features + 1) * 256 + 257 * 256 + 257
+    preset, layers = PRESETS[name], kaiming_means((4, 256, 256, 1), 3)
+    prior, other = (random_prior(preset, 27, seed) for seed in (8, 9))
+    own = kaiming_means((27, 256, 256, 1), child_seed(8, Stream.PRIOR_MEANS, 0))
+    for found, expected, variance in (
+        (prior, own, preset.prior_log_variance),
+        (informed_prior(preset, layers), layers, preset.informed_log_variance),
+    ):
+        for mean, values, each in zip(found.means, found.log_variances, expected, strict=True):
+            np.testing.assert_array_equal(mean, each)
+            np.testing.assert_array_equal(values, np.full(each.shape, variance, np.float32))
+    assert sum(mean.size for mean in prior.means) == 28 * 256 + 257 * 256 + 257
     left, right = (each.means[1].ravel() for each in (prior, other))
     assert abs(np.corrcoef(left, right)[0, 1]) < 5 / math.sqrt(left.size)
-
-
-@pytest.mark.parametrize("name", PRESETS)
-def test_an_informed_prior_has_the_networks_weights_and_the_presets_variance(name):
-    layers = kaiming_means((4, 256, 256, 1), 3)
-    prior = informed_prior(PRESETS[name], layers)
-    assert prior.features == 4
-    for mean, variance, own in zip(prior.means, prior.log_variances, layers, strict=True):
-        np.testing.assert_array_equal(mean, own)
-        np.testing.assert_array_equal(
-            variance, np.full(own.shape, PRESETS[name].informed_log_variance, np.float32)
-        )
 
 
 def test_what_is_printed_shows_sizes_and_no_numbers():
@@ -227,16 +200,12 @@ def test_local_draws_of_one_layer_have_the_closed_form_moments_and_are_uncorrela
 
 
 @pytest.mark.parametrize("layer_norm", [True, False])
-@pytest.mark.parametrize("log_variance", [-4.6, -2.0, 0.0])
-def test_local_draws_have_the_moments_of_sampled_weights(log_variance, layer_norm):
-    own = network(log_variance=log_variance, layer_norm=layer_norm)
-    found = drawn(own, np.tile(ROW, (40_000, 1)), 2)
-    assert_same_moments(found, brute_force(own, ROW, 40_000)[:, 0])
-
-
-@pytest.mark.parametrize("layer_norm", [True, False])
-def test_the_evaluation_draws_from_the_same_distribution(layer_norm):
-    """Local draws over rows of more than one chunk; weights in many passes over one row."""
+def test_draws_have_the_moments_of_sampled_weights(layer_norm):
+    """Local draws, over rows of more than one chunk too; weights in many passes over one row."""
+    for log_variance in (-4.6, 0.0):
+        own = network(log_variance=log_variance, layer_norm=layer_norm)
+        found = drawn(own, np.tile(ROW, (40_000, 1)), 2)
+        assert_same_moments(found, brute_force(own, ROW, 40_000)[:, 0])
     own = network(centre=0.5, log_variance=-3.0, layer_norm=layer_norm)
     expected = np.clip(brute_force(own, ROW, 40_000)[:, 0], 0, 1)
     local = draw_predictions(own, np.tile(ROW, (2500, 1)), passes=16, seed=4, sampling="local")

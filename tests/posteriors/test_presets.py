@@ -16,30 +16,19 @@ def test_the_papers_preset_is_the_papers():
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_presets_go_by_their_own_name_and_by_objectives_that_there_are(name):
-    assert PRESETS[name].name == name
-    assert PRESETS[name].fit.objective in OBJECTIVES
-    assert PRESETS[name].layer_norm
-
-
-@pytest.mark.parametrize("updates", [1, 7, 60, 10_000])
-@pytest.mark.parametrize("name", PRESETS)
-def test_a_shortened_preset_has_no_more_updates_and_is_otherwise_the_same(name, updates):
-    whole, short = PRESETS[name], PRESETS[name].shortened(updates=updates)
-    assert 0 < short.fit.steps <= min(updates, whole.fit.steps)
-    restored = dataclasses.replace(
-        short.fit, epochs=whole.fit.epochs, epoch_steps=whole.fit.epoch_steps
-    )
-    assert restored == whole.fit
-    if whole.regression is not None:
-        for exact in (False, True):
+def test_a_shortened_preset_has_no_more_updates_and_is_otherwise_the_same(name):
+    whole = PRESETS[name]
+    assert (whole.name, whole.layer_norm) == (name, True)
+    assert whole.fit.objective in OBJECTIVES
+    for updates in (1, 7, 60, 10_000):
+        short = whole.shortened(updates=updates)
+        assert 0 < short.fit.steps <= min(updates, whole.fit.steps)
+        epochs = {"epochs": whole.fit.epochs, "epoch_steps": whole.fit.epoch_steps}
+        assert dataclasses.replace(short.fit, **epochs) == whole.fit
+        for exact in (False, True) if whole.regression else ():
             assert short.regression.updates(exact) == min(updates, whole.regression.updates(exact))
-    assert dataclasses.replace(short, fit=whole.fit, regression=whole.regression) == whole
-
-
-@pytest.mark.parametrize("name", PRESETS)
-def test_a_narrowed_preset_is_narrow_in_every_fit(name):
-    narrow = PRESETS[name].shortened(width=16)
+        assert dataclasses.replace(short, fit=whole.fit, regression=whole.regression) == whole
+    narrow = whole.shortened(width=16)
     assert narrow.hidden == (16, 16)
-    assert narrow.fit == PRESETS[name].fit
+    assert narrow.fit == whole.fit
     assert narrow.regression is None or narrow.regression.hidden == (16, 16)

@@ -6,22 +6,18 @@ import hashlib
 import json
 import os
 import re
-import shlex
 
 import numpy as np
 import pytest
 from constructed import certificate as constructed
 from constructed import made_up, plain_returns, recorded
 from pages import HOSTILE, Page
-from recordings import recording
 
-from tightrope.certificates import Options, load_certificate, write
+from tightrope.certificates import load_certificate, write
 from tightrope.certificates.certify import certify
 from tightrope.certificates.text import claims, rows_of, sentence, summary, title
-from tightrope.cli.app import parse
 from tightrope.errors import InputError
 from tightrope.reports import certificate_page, write_page
-from tightrope.reports.page import command
 from tightrope.rollouts.results_table import ResultsTable
 
 
@@ -161,7 +157,7 @@ def test_the_page_of_many_episodes_stays_small_and_keeps_the_largest_errors(
 
     monkeypatch.setattr(figures, "_POINTS", 6)
     monkeypatch.setattr(figures, "_LEAST", 2)
-    found, full = figures.Figures.of(certificate), data_of(certificate_page(certificate))
+    found, full = figures.Figures(certificate), data_of(certificate_page(certificate))
     rms = [each["rms"] for each in full["episodes"]]
     assert len(rms) == 3
     assert max(rms) == pytest.approx(found.seen.rms.max(), rel=1e-4)
@@ -184,14 +180,6 @@ def test_tables_of_results_and_episodes_of_one_step_have_a_page():
     rewards, errors = made_up(episodes=60, shortest=1, longest=3)
     short = constructed(recorded(rewards, errors, terminated=True))
     assert Page(certificate_page(short)).tags.count("svg") >= 5
-
-
-def test_the_command_asks_for_the_same_certificate():
-    made = constructed(recording(40, seed=1), unit="step", return_range=(-9.5, 20.0), delta=0.05)
-    _, given = parse(shlex.split(command(made))[1:])
-    names = Options.__dataclass_fields__
-    asked = Options(**{name: value for name, value in given.kwargs.items() if name in names})
-    assert asked == made.options.seeded(made.settings.seed)
 
 
 def test_a_certificate_has_one_page_and_a_failed_write_leaves_the_old_one(

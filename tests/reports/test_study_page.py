@@ -8,9 +8,8 @@ from pages import HOSTILE, Page
 from study_tables import study_table
 
 from tightrope.reports.study import study_page, write_study_page
-from tightrope.studies.claims import CLAIMS
+from tightrope.studies.claims import CLAIMS, PAPER
 from tightrope.studies.paper_figures import READINGS
-from tightrope.studies.paper_reports import PAPER
 from tightrope.studies.results import Results, analyse, write_results
 from tightrope.studies.summary_statistics import main_comparison
 
@@ -31,8 +30,8 @@ def test_claims_stand_beside_the_paper_with_a_verdict_for_each_preset_and_unit(s
     beside, statistics = page.found["table"][:2]
     for key, (sentence, _) in CLAIMS.items():
         assert sentence in beside
-        assert PAPER[key].reports in beside
-        assert PAPER[key].differs in beside
+        assert PAPER[key]["reports"] in beside
+        assert PAPER[key]["differs"] in beside
     rows = [row for row in page.found["tr"] if row in statistics]
     for found in (found for found in study[1].claims if found.strata):
         assert any(

@@ -92,7 +92,7 @@ def test_sampled_episodes_differ_from_those_of_the_mode_and_from_each_other(refe
     sampled, mode = reference(HOPPER, -1.0), reference(HOPPER)
     assert sampled.observations[0].tobytes() == mode.observations[0].tobytes()  # the same resets
     assert sampled.actions[0].tobytes() != mode.actions[0].tobytes()
-    first, second = sampled.episode(0), sampled.episode(1)
+    first, second = sampled[0], sampled[1]
     assert first.actions[0].tobytes() != second.actions[0].tobytes()
     assert sampled.subject["policy"]["actions"] == "sampled"
     assert mode.subject["policy"]["actions"] == "deterministic"
@@ -424,7 +424,7 @@ def test_several_slow_resets_in_a_row_are_not_taken_for_a_hang():
 def test_a_worker_that_dies_at_once_is_a_collection_error(monkeypatch, small_policy):
     """Also if its job is larger than a pipe's buffer, so that sending it fails first."""
     monkeypatch.setattr(
-        sys.modules["tightrope.rollouts.collect"],
+        sys.modules["tightrope.rollouts.collecting"],
         "start_worker",
         lambda module, *descriptors: start_worker("dying_worker", *descriptors),
     )

@@ -9,7 +9,6 @@ from tables import write_lerobot
 
 from tightrope.errors import InputError
 from tightrope.rollouts import is_recording, load_episodes
-from tightrope.rollouts.lerobot import import_lerobot
 
 pyarrow = pytest.importorskip("pyarrow")
 LENGTHS = (3, 1, 5, 2, 4)
@@ -62,7 +61,7 @@ def compare(found, episodes):
 def test_what_is_written_is_read_in_both_layouts(version, lists, tmp_path):
     folder = write_lerobot(tmp_path / "robot", frames(), version, lists=lists)
     assert is_recording(folder)
-    for found in (import_lerobot(folder), load_episodes(str(folder))):
+    for found in (load_episodes(folder), load_episodes(str(folder))):
         compare(found, frames())
         assert found.actions.dtype == np.float32
         assert found.subject["log"] == "robot"
@@ -81,7 +80,6 @@ def test_what_is_written_is_read_in_both_layouts(version, lists, tmp_path):
                 "success": "next.success",
                 "action": ["action"],
             },
-            "fps": 10,
         }
 
 
@@ -134,7 +132,7 @@ def test_columns_choose_features_and_the_meaning_of_done(version, tmp_path):
 
 def test_a_reward_may_be_success(version, tmp_path):
     folder = write_lerobot(tmp_path / "robot", frames(drop=("next.reward",)), version)
-    with pytest.raises(InputError, match=r"column for the reward in the LeRobot .*next.success"):
+    with pytest.raises(InputError, match=r"column for reward in the LeRobot .*next.success"):
         load_episodes(folder)
     found = load_episodes(folder, "reward=next.success")
     assert found[2].rewards.tolist() == [0.0, 1.0, 0.0, 0.0, 0.0]
@@ -245,10 +243,3 @@ def test_a_folder_with_links_is_refused(version, tmp_path):
         linked.symlink_to(tmp_path / f"{name} elsewhere")
         with pytest.raises(InputError, match=r"no links in .*found"):
             load_episodes(folder)
-
-
-def test_a_folder_of_another_kind_is_no_lerobot_dataset(tmp_path):
-    with pytest.raises(InputError, match=r"found no meta/info\.json"):
-        import_lerobot(tmp_path)
-    with pytest.raises(InputError, match="a LeRobot or Minari dataset or a policy"):
-        load_episodes(tmp_path)

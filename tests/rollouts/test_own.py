@@ -102,16 +102,19 @@ def test_a_function_that_gives_another_episode_when_called_again_is_told():
 
 
 BAD = {
-    "nothing": (lambda seed: None, "an Episode or a dictionary with observations and rewards"),
-    "no rewards": (lambda seed: {"observations": [[1.0]]}, "found dict"),
+    "nothing": (
+        lambda seed: None,
+        "an Episode or a dictionary with observations, rewards .*found NoneType",
+    ),
+    "no rewards": (lambda seed: {"observations": [[1.0]]}, "found dict of observations"),
     "another key": (
         lambda seed: {"observations": [[1.0]], "rewards": [1.0], "reward": 1},
-        "found 'reward'",
+        "found dict of observations, rewards, reward",
     ),
     "words": (lambda seed: {"observations": [["a"]], "rewards": [1.0]}, "numbers in observations"),
     "other lengths": (
         lambda seed: {"observations": [[1.0]] * 2, "rewards": [1.0]},
-        r"as many observations as rewards.*\(2, 1\) and \(1,\)",
+        r"observations of shape \(1, 1\) .*found \(2, 1\)",
     ),
     "no step": (lambda seed: {"observations": [], "rewards": []}, "at least one"),
     "NaN": (lambda seed: {"observations": [[np.nan]], "rewards": [1.0]}, "found NaN"),

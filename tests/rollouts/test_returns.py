@@ -93,14 +93,6 @@ def test_a_discount_is_in_the_closed_unit_interval_and_thinning_a_whole_number()
 
 
 @searched
-@given(states)
-def test_first_visits_are_those_of_a_loop_over_sets(ragged):
-    found = first_visits(from_states(ragged))
-    assert found.dtype == np.bool_
-    assert found.tolist() == loop_visits(ragged)
-
-
-@searched
 @given(states, st.integers(1, 5), st.sampled_from([0, 0.5, 1]))
 def test_pairs_are_every_kth_first_visit_with_its_return(ragged, thin, gamma):
     episodes = from_states(ragged)
@@ -110,6 +102,7 @@ def test_pairs_are_every_kth_first_visit_with_its_return(ragged, thin, gamma):
     per_episode = np.split(values, episodes.offsets[1:-1])
     returns = loop_returns([list(part) for part in per_episode], gamma)
     visits, expected, step = loop_visits(ragged), [], 0
+    assert first_visits(episodes).tolist() == visits
     for index, episode in enumerate(ragged):
         for time, state in enumerate(episode):
             if time % thin == 0 and visits[step]:
@@ -123,8 +116,3 @@ def test_pairs_are_every_kth_first_visit_with_its_return(ragged, thin, gamma):
     assert found.step.dtype == np.int64
     np.testing.assert_array_equal(found.observations, np.float32([s for *_, s, _ in expected]))
     np.testing.assert_allclose(found.returns, [value for *_, value in expected], atol=1e-12)
-
-
-def test_pairs_show_their_sizes_only():
-    shown = repr(pairs(from_rewards([[0.123] * 50])))
-    assert shown == "Pairs(50 pairs of 1 episodes, 1 features)"

@@ -14,32 +14,35 @@ from tightrope.rollouts import Episode, Episodes, join, load, save
 SUBJECT = {"environment": {"id": "Hopper-v4"}, "policy": {"name": "p", "digest": None}, "seed": 0}
 
 
-def episodes(seed=0, lengths=(3, 1, 4), *, actions=np.float32, success=True):
+def episodes(seed=0, *, actions=np.float32):
+    """Three episodes of 3, 1 and 4 steps with every field filled."""
     rng = np.random.default_rng(seed)
-    return join(
-        [
-            Episode(
-                observations=rng.normal(size=(length, 2)).astype(np.float32),
-                rewards=rng.normal(size=length),
-                terminated=index % 2 == 0,
-                truncated=index % 2 == 1,
-                seed=100 + index,
-                actions=rng.integers(0, 100, (length, 1)).astype(actions),
-                final_observation=rng.normal(size=2).astype(np.float32),
-                success=index == 0 if success else None,
-            )
-            for index, length in enumerate(lengths)
-        ],
-        SUBJECT,
-    )
+    made = [
+        Episode(
+            observations=rng.normal(size=(length, 2)).astype(np.float32),
+            rewards=rng.normal(size=length),
+            terminated=index % 2 == 0,
+            truncated=index % 2 == 1,
+            seed=100 + index,
+            actions=rng.integers(0, 100, (length, 1)).astype(actions),
+            final_observation=rng.normal(size=2).astype(np.float32),
+            success=index == 0,
+        )
+        for index, length in enumerate((3, 1, 4))
+    ]
+    return join(made, SUBJECT)
 
 
 def assert_equal(found, expected):
     for field in dataclasses.fields(Episodes):
         one, other = getattr(found, field.name), getattr(expected, field.name)
-        if isinstance(other, np.ndarray):
+        if field.name == "properties":
+            assert {k: v.tolist() for k, v in one.items()} == {
+                k: v.tolist() for k, v in other.items()
+            }
+        elif isinstance(other, np.ndarray):
             assert one.dtype == other.dtype, field.name
-            np.testing.assert_array_equal(one, other, strict=False)
+            np.testing.assert_array_equal(one, other)
         else:
             assert one == other, field.name
 
@@ -53,10 +56,6 @@ def stored(tmp_path):
 # --- round trips ------------------------------------------------------------------------------
 
 
-def test_what_is_read_is_what_was_written(stored):
-    assert_equal(load(stored), episodes())
-
-
 def test_actions_of_every_type_and_shape_missing_fields_and_spans_survive(tmp_path):
     """Also of the other byte order, as numbers: HDF5 files from other machines hold them."""
     kinds = ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8")
@@ -68,6 +67,7 @@ def test_actions_of_every_type_and_shape_missing_fields_and_spans_survive(tmp_pa
             for shape in ((8,), (8, 3), (8, 2, 2))
         ),
         *(bare, episodes().span(1, 3)),
+        dataclasses.replace(episodes(), properties={"peak torque": np.arange(3.0)}),
     ]
     for number, original in enumerate(originals):
         save(original, tmp_path / f"{number}.safetensors")
@@ -92,31 +92,18 @@ def test_equal_episodes_give_equal_bytes_and_others_do_not(tmp_path):
     assert (tmp_path / "backwards.safetensors").read_bytes() == paths[0].read_bytes()
 
 
-# --- writing whole files or none --------------------------------------------------------------
-
-
-def test_an_existing_file_is_never_overwritten(stored):
+def test_nothing_is_overwritten_and_nothing_half_written(stored):
     before = stored.read_bytes()
     with pytest.raises(InputError, match="already there: choose another"):
         save(episodes(seed=1), stored)
+    unwritable = dataclasses.replace(episodes(), subject={"policy": object()})
+    with pytest.raises((InputError, TypeError)):
+        save(unwritable, stored.with_name("new.safetensors"))
     assert stored.read_bytes() == before
     assert os.listdir(stored.parent) == [stored.name]
 
 
-def test_episodes_that_cannot_be_written_leave_nothing_behind(tmp_path):
-    unwritable = dataclasses.replace(episodes(), subject={"policy": object()})
-    with pytest.raises((InputError, TypeError)):
-        save(unwritable, tmp_path / "new.safetensors")
-    assert os.listdir(tmp_path) == []
-
-
 # --- damage -----------------------------------------------------------------------------------
-
-
-def refuses(path, words="expected|damaged|cannot read"):
-    with pytest.raises(InputError, match=words) as refusal:
-        load(path)
-    assert "\n" not in str(refusal.value)
 
 
 def test_a_bit_flipped_in_the_header_never_passes_for_other_data(stored):
@@ -162,16 +149,8 @@ def about(**changes):
     return change
 
 
-def pop(*keys):
-    def change(header):
-        for key in keys:
-            header.pop(key)
-
-    return change
-
-
 FORGED = {
-    "no metadata": pop("__metadata__"),
+    "no metadata": lambda h: {n: v for n, v in h.items() if n != "__metadata__"},
     "metadata that is no JSON": lambda h: h["__metadata__"].update(tightrope="{"),
     "metadata that is a list": lambda h: h["__metadata__"].update(tightrope="[1]"),
     "a later format": about(format="tightrope.episodes/2"),
@@ -205,13 +184,14 @@ def test_missing_arrays_and_nan_are_an_input_error(stored, tmp_path):
     from safetensors.numpy import load_file, save_file
 
     metadata = {"tightrope": json.dumps({"format": "tightrope.episodes/1", "subject": SUBJECT})}
-    arrays = load_file(stored)
-    for name in ("observations", "rewards", "offsets", "terminated", "seeds"):
-        part = {other: array for other, array in arrays.items() if other != name}
-        save_file(part, tmp_path / f"{name}.safetensors", metadata=metadata)
-        refuses(tmp_path / f"{name}.safetensors", f"expected {name}")
+    arrays, path = load_file(stored), tmp_path / "other.safetensors"
+    others = {"expected episodes, found": {n: v for n, v in arrays.items() if n != "rewards"}}
     for name in ("rewards", "observations", "final_observations", "actions"):
         poisoned = arrays[name].copy()
         poisoned.flat[0] = np.nan
-        save_file({**arrays, name: poisoned}, tmp_path / "nan.safetensors", metadata=metadata)
-        refuses(tmp_path / "nan.safetensors", f"finite {name}.*episode 0")
+        others[f"finite {name}.*episode 0"] = {**arrays, name: poisoned}
+    for words, content in others.items():
+        save_file(content, path, metadata=metadata)
+        with pytest.raises(InputError, match=words) as refusal:
+            load(path)
+        assert "\n" not in str(refusal.value)

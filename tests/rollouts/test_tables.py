@@ -120,7 +120,7 @@ def test_a_dictionary_with_the_names_of_d4rl_is_one_of_arrays_unless_columns_are
         "timeouts": [False] * 4,
         "episode": [0, 0, 1, 1],
     }
-    assert "recording" not in load_episodes(arrays).subject
+    assert load_episodes(arrays).subject["recording"]["format"] == "arrays"
     found = load_episodes(arrays, "obs=observations,reward=rewards")
     assert found.subject["recording"]["format"] == "dictionary"
     assert found.lengths.tolist() == [2, 2]
@@ -371,8 +371,8 @@ BAD = [
     ({"obs_0": ["left"] * 8}, "numbers in the column obs_0, found 'left' in row 0"),
     ({"reward": ["good"] * 8}, "numbers in the column reward"),
     ({"step": ["a"] * 8}, "numbers in the column step"),
-    ({"terminated": list(range(8))}, "true and false in terminated"),
-    ({"success": [0.5] * 8}, "true and false in success"),
+    ({"terminated": list(range(8))}, "true and false in the column terminated"),
+    ({"success": [0.5] * 8}, "true and false in the column success"),
     ({"obs_1": [1.0] * 5 + [math.nan] * 3}, "finite numbers in .* obs_1, found nan in row 5"),
     ({"reward": [1.0] * 6 + [math.inf] * 2}, "column reward, found inf in row 6"),
     ({"obs_1": [1.0] * 7 + [1e300]}, r"found 1e\+300 in row 7"),
@@ -394,12 +394,12 @@ BAD = [
     ({"step": [0, 1, 2, 0, 0, 1, 1, 2]}, "step 1 after 1 in episode 9"),
     ({"step": [0, 1, 2, 0, 1, 2, 3, 4]}, "start at step 0, found step 1 in episode 9"),
     ({"step": [n / 2 for n in range(8)]}, "step 0.5 after 0"),
-    ({"reward": None}, r"column for the reward in .*found note, .*reward=NAME"),
+    ({"reward": None}, r"one column for reward in .*found note, .*reward=NAME"),
     (
         {"episode": None},
-        r"column for the episode.*found note, .*episode=NAME|found no observations",
+        r"one column for episode.*found note, .*episode=NAME|found no observations",
     ),
-    ({"obs_0": None, "obs_1": None}, r"such as obs_0\), found note.*obs=NAME,NAME or obs=joint_"),
+    ({"obs_0": None, "obs_1": None}, r"columns for obs in .*found note.*obs=NAME"),
     ({"terminated": None}, "end of an episode.*truncated: name them"),
     ({"truncated": None}, "end of an episode.*terminated: name them"),
     ({"terminated": None, "truncated": None}, "with done= each episode is truncated after its"),
@@ -460,7 +460,7 @@ def test_lists_of_different_lengths_are_one_line(sources):
     for rows, words in {
         (*[(1.0, 2.0)] * 7, (1.0,)): "numbers in the column obs_1, as many in each row",
         (*[(1.0, 2.0)] * 3, *[(1.0, None)] * 5): "(finite )?numbers in the column obs_1, found",
-        (*[()] * 8,): "column obs_1, found empty lists",
+        (*[()] * 8,): "numbers in each row of the column obs_1, found shape",
     }.items():
         values = [list(row) for row in rows]
         for kind, source in sources(

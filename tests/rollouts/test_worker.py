@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -16,6 +17,8 @@ import pytest
 
 from tightrope.errors import InputError
 from tightrope.rollouts import collect, load, save
+from tightrope.rollouts.worker import BOARD
+from tightrope.system import start_worker
 
 # --- environments that are Python objects -----------------------------------------------------
 
@@ -132,10 +135,12 @@ def children_of(parent):
 
 
 def test_a_worker_that_never_gets_a_job_ends_silently(capfd):
-    member = sys.modules["tightrope.rollouts.collect"]._Worker.start()
-    member.connection.close()
-    assert member.process.wait(timeout=300) == 0
-    member.board.close()
+    with tempfile.TemporaryFile() as board:
+        board.write(BOARD.pack(-1, 0))
+        board.flush()
+        process, connection = start_worker("tightrope.rollouts.worker", board.fileno())
+    connection.close()
+    assert process.wait(timeout=300) == 0
     assert capfd.readouterr() == ("", "")
 
 

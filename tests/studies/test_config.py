@@ -33,12 +33,11 @@ def test_infinity_is_a_number_of_toml(tmp_path):
     assert job.spec["settings"]["huber"] == "inf"
 
 
-@pytest.mark.parametrize(
-    ("wrong", "words"),
-    [
-        ({"nmae": "x"}, "keys among name, .* found 'nmae'"),
-        ({"self": "x"}, "keys among name, .* found 'self'"),
-        ({"root": "x"}, "keys among name, .* found 'root'"),
+WRONG = {
+    "": [
+        ({"nmae": "x"}, "options among name, .* found 'nmae'"),
+        ({"self": "x"}, "options among name, .* found 'self'"),
+        ({"root": "x"}, "`root` must be"),
         ({"name": "Not A Name"}, "`name` must be "),
         ({"name": 3}, "`name` must be a text, found 3"),
         ({"seed": -1}, "at least 0"),
@@ -50,34 +49,17 @@ def test_infinity_is_a_number_of_toml(tmp_path):
         ({"train": [3]}, "expected a table in .* train 1, found 3"),
         ({"policies": [{"folder": "x", "names": []}]}, "policies 1: `names` must be .* 1"),
     ],
-)
-def test_a_wrong_key_or_value_is_named(wrong, words):
-    with pytest.raises(InputError, match=words):
-        study_from({**content(), **wrong})
-
-
-@pytest.mark.parametrize(
-    ("wrong", "words"),
-    [
+    "train": [
         ({"agent": "dqn"}, "'redq', 'sac' or 'ppo', found 'dqn'"),
         ({"instances": []}, "`instances` must be .* 1"),
         ({"instances": [1, 1]}, "distinct"),
         ({"instances": [-1]}, "at least 0"),
         ({"levels": [1, 2]}, "`levels`"),
         ({"levels": [3, 2, 1]}, "rising"),
-        ({"settings": {"widht": 3}}, "found `widht`"),
+        ({"settings": {"widht": 3}}, "found 'widht'"),
         ({"settings": {"batch": -3}}, "batch"),
     ],
-)
-def test_a_wrong_training_is_named(wrong, words):
-    with pytest.raises(InputError, match=words) as error:
-        study_from(content(train=wrong))
-    assert "train 1: " in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "words"),
-    [
+    "certify": [
         ({"schemes": ["rec-99"]}, "expected a scheme among"),
         ({"presets": ["loose"]}, "'paper' or 'tight'"),
         ({"units": ["year"]}, "'step' or 'episode'"),
@@ -91,20 +73,22 @@ def test_a_wrong_training_is_named(wrong, words):
         ({"options": {"preset": "paper"}}, "`presets` beside it"),
         ({"options": {"seed": 3}}, "a study decides it"),
     ],
-)
-def test_a_wrong_certification_is_named_with_its_table(wrong, words):
-    with pytest.raises(InputError, match=words) as error:
-        study_from(content(certify=wrong))
-    assert "certify 1: " in str(error.value)
+}
 
 
-@pytest.mark.parametrize("text", ["name = ", "\x00", "[[train]]\n[train]"])
-def test_what_is_no_toml_is_refused(tmp_path, text):
-    (tmp_path / "s.toml").write_text(text)
-    with pytest.raises(InputError, match="expected TOML"):
-        load_study(tmp_path / "s.toml")
+@pytest.mark.parametrize("table", WRONG)
+def test_a_wrong_key_or_value_is_named_with_its_table(table):
+    for wrong, words in WRONG[table]:
+        given = content(**{table: wrong}) if table else {**content(), **wrong}
+        with pytest.raises(InputError, match=words) as error:
+            study_from(given)
+        assert not table or f"{table} 1: " in str(error.value)
 
 
-def test_no_file_is_refused(tmp_path):
+def test_what_is_no_toml_or_no_file_is_refused(tmp_path):
     with pytest.raises(InputError, match="expected a study at"):
         load_study(tmp_path / "none.toml")
+    for text in ("name = ", "\x00", "[[train]]\n[train]"):
+        (tmp_path / "s.toml").write_text(text)
+        with pytest.raises(InputError, match="expected TOML"):
+            load_study(tmp_path / "s.toml")

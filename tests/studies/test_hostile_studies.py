@@ -14,14 +14,14 @@ ONE = {"certify": [{"schemes": ["auto"], "repetitions": 1, "episodes": [6],
                     "options": {"thin": 20}}]}  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["=cmd|' /C calc'!A0", "+1", "-1", "@sum", "a\x1b[2J", "a\nb"])
-def test_names_that_a_spreadsheet_or_a_terminal_obeys_are_refused(name, small, tmp_path):
-    (tmp_path / "mine" / "one").rename(tmp_path / "mine" / name.replace("/", " "))
+def test_names_that_a_spreadsheet_or_a_terminal_obeys_are_refused(small, tmp_path):
+    for name in ("=cmd|' /C calc'!A0", "+1", "-1", "@sum", "a\x1b[2J", "a\nb"):
+        block = {"folder": "mine", "names": ["two"], "agent": name}
+        with pytest.raises(InputError, match="expected a name for tables"):
+            run_study(small(**ONE, policies=[block]), tmp_path / "out", executor=Inline)
+    (tmp_path / "mine" / "one").rename(tmp_path / "mine" / "=cmd|' C calc'!A0")
     with pytest.raises(InputError, match="expected a name for tables"):
         run_study(small(**ONE), tmp_path / "out", executor=Inline)
-    block = {"folder": "mine", "names": ["two"], "agent": name}
-    with pytest.raises(InputError, match="expected a name for tables"):
-        run_study(small(**ONE, policies=[block]), tmp_path / "out", executor=Inline)
 
 
 def test_what_a_link_in_a_policys_folder_leads_to_is_not_copied(small, tmp_path):
@@ -30,15 +30,6 @@ def test_what_a_link_in_a_policys_folder_leads_to_is_not_copied(small, tmp_path)
     with pytest.raises(InputError, match="expected no links"):
         run_study(small(**ONE), tmp_path / "out", executor=Inline)
     assert not list((tmp_path / "out").rglob("notes"))
-
-
-def test_documents_of_lists_without_end_are_one_line(small, tmp_path):
-    run = lambda: run_study(small(**ONE), tmp_path / "out", executor=Inline)  # noqa: E731
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out/study.json").write_text("[" * 100_000)
-    with pytest.raises(InputError, match=r"study.json' is damaged") as error:
-        run()
-    assert "\n" not in str(error.value)
 
 
 @NEEDS_FORK[0]

@@ -20,20 +20,15 @@ def plan(train=None, certify=None, **rest):
     return plan_jobs(study_from({"name": "small", **blocks, **rest}))
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
+def test_what_cannot_work_is_refused_before_anything_runs():
+    none = re.escape("[[certify]] 1 to be for some policy")
+    for changes, words in (
         ({"train": {"environments": ["Hoper-v4"]}}, "Hoper-v4"),
-        ({"certify": {"agents": ["sac"]}}, re.escape("[[certify]] 1 to be for some policy")),
-        ({"certify": {"instances": ["2"]}}, re.escape("[[certify]] 1 to be for some policy")),
-    ],
-)
-def test_what_cannot_work_is_refused_before_anything_runs(changes, words):
-    with pytest.raises(InputError, match=words):
-        plan(**changes)
-
-
-def test_the_same_policy_or_certificate_twice_is_refused():
+        ({"certify": {"agents": ["sac"]}}, none),
+        ({"certify": {"instances": ["2"]}}, none),
+    ):
+        with pytest.raises(InputError, match=words):
+            plan(**changes)
     twice = {"name": "small", "train": [TRAIN] * 2, "certify": [CERTIFY]}
     with pytest.raises(InputError, match=r"each policy once, found redq Hopper-v4 0 .* twice"):
         plan_jobs(study_from(twice))
@@ -68,11 +63,8 @@ def test_seeds_differ_between_policies_and_repetitions_and_are_the_same_every_ti
     seeds = [job.spec["seed"] for job in plans[0].jobs if job.stage != "train"]
     assert len(set(seeds)) == len(seeds) == 2 * 3 * 2 * 2
     assert [job.id for job in plans[0].jobs] == [job.id for job in plans[1].jobs]
-
-
-def test_another_environment_in_the_study_does_not_change_the_jobs_of_the_first():
     wide = plan(train={"environments": ["Walker2d-v4", "Hopper-v4"]})
-    assert {job.id for job in plan().jobs} <= {job.id for job in wide.jobs}
+    assert {job.id for job in plans[0].jobs} <= {job.id for job in wide.jobs}
 
 
 def own(tmp_path, *, folder="mine", **block):
@@ -87,13 +79,26 @@ def own(tmp_path, *, folder="mine", **block):
     return [tuple(job.spec["policy"].values()) for job in found.of("certify")], found
 
 
+def test_a_folder_without_policies_or_with_a_damaged_one_is_refused(tmp_path):
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(InputError, match="expected a folder of policies"):
+        own(tmp_path, folder="none")
+    with pytest.raises(InputError, match="expected policies to certify, found none"):
+        own(tmp_path)
+    (tmp_path / "mine/run").mkdir()
+    for content in ("[]", '{"agent": "sac", "seed": "x"}', "[" * 100_000):
+        (tmp_path / "mine/run/run.json").write_text(content)
+        with pytest.raises(InputError, match=r"expected a training's run\.json"):
+            own(tmp_path)
+
+
 def test_policies_of_ones_own_are_an_axis_instead_of_training(tmp_path, trained):
     for name in ("one", "two"):
         (tmp_path / "mine" / name).mkdir(parents=True)
         trained(tmp_path / "mine" / name)
     policies, found = own(tmp_path)
     assert policies == [("own", "Pendulum-v1", name, "own") for name in ("one", "two")]
-    assert sorted(path.name for path in found.sources.values()) == ["one", "two"]
+    assert sorted(path.name for _, path in found.sources) == ["one", "two"]
     assert not found.of("train")
 
 
@@ -113,26 +118,6 @@ def test_trainings_give_all_their_levels_and_those_that_lack_one_or_are_missing_
     assert set(alone) < set(policies)
 
 
-@pytest.mark.parametrize(
-    ("folder", "content", "words"),
-    [
-        ("none", None, "expected a folder of policies"),
-        ("mine", None, "expected policies to certify, found none"),
-        ("mine", "[]", "expected a training's run.json"),
-        ("mine", '{"agent": "sac", "seed": "x"}', "expected a training's run.json"),
-    ],
-)
-def test_a_folder_without_policies_or_with_a_damaged_one_is_refused(
-    tmp_path, folder, content, words
-):
-    (tmp_path / "mine").mkdir()
-    if content is not None:
-        (tmp_path / "mine/run").mkdir()
-        (tmp_path / "mine/run/run.json").write_text(content)
-    with pytest.raises(InputError, match=words):
-        own(tmp_path, folder=folder)
-
-
 @pytest.mark.parametrize("path", sorted(STUDIES.glob("*.toml")), ids=lambda path: path.name)
 def test_the_studies_of_the_repository_are_specifications_with_their_cost_in_the_header(path):
     study = load_study(path)
@@ -148,14 +133,9 @@ def axes(found, agent, environment, instance, level):
     labels, counts = (agent, environment, instance, level), {}
     for job in found.of("certify"):
         if tuple(job.spec["policy"].values()) == labels:
+            defaults = {"scheme": "auto", "preset": "tight", "sampling": "local", "unit": "auto"}
             for each in job.spec["requests"]:
-                rest = {
-                    "scheme": "auto",
-                    "preset": "tight",
-                    "sampling": "local",
-                    "unit": "auto",
-                    **each,
-                }
+                rest = {**defaults, **each}
                 key = (rest["preset"], job.spec["layer_norm"], rest["sampling"], rest["episodes"])
                 counts.setdefault(key, []).append((rest["scheme"], rest["unit"]))
     return counts

@@ -70,11 +70,6 @@ def test_shutdown_kills_a_running_job_and_leaves_nothing_half_written(tmp_path):
     assert not (pool.folder / held.id).exists()
 
 
-def test_no_worker_is_refused(tmp_path):
-    with pytest.raises(InputError, match="at least 1"):
-        LocalPool(tmp_path, workers=0)
-
-
 def test_a_job_ends_with_the_killed_process_that_started_it(tmp_path, import_path):
     mark = tmp_path / "mark"
     script = (
@@ -102,6 +97,16 @@ def _alive(pid):
         return False
 
 
+def test_a_job_can_be_run_by_hand_from_its_record(tmp_path):
+    one = job("a 1", value=5)
+    (tmp_path / "record.json").write_text(json.dumps(one.to_json(), indent=2))
+    with (tmp_path / "record.json").open() as record:
+        assert _command(tmp_path, stdin=record).wait(timeout=300) == 0
+    assert result(tmp_path, one) == 5
+    with pytest.raises(InputError, match="at least 1"):
+        LocalPool(tmp_path, workers=0)
+
+
 @pytest.mark.parametrize("told", [True, False])
 def test_a_command_whose_parent_is_gone_early_ends_with_nothing_done(tmp_path, told):
     """Before it said what to do, or right after: the job is in the pipe before anyone looks."""
@@ -114,14 +119,6 @@ def test_a_command_whose_parent_is_gone_early_ends_with_nothing_done(tmp_path, t
     command.stdin.close()  # what the kernel does for a process that is killed
     assert command.wait(timeout=300) == 1
     assert not (tmp_path / held.id).exists()
-
-
-def test_a_job_can_be_run_by_hand_from_its_record(tmp_path):
-    one = job("a 1", value=5)
-    (tmp_path / "record.json").write_text(json.dumps(one.to_json(), indent=2))
-    with (tmp_path / "record.json").open() as record:
-        assert _command(tmp_path, stdin=record).wait(timeout=300) == 0
-    assert result(tmp_path, one) == 5
 
 
 def _command(folder, stdin):

@@ -6,8 +6,7 @@ from study_tables import study_table
 
 from tightrope.errors import InputError
 from tightrope.studies.certificate_records import checked_table, read_table
-from tightrope.studies.latex import instances_latex
-from tightrope.studies.results import analyse, write_results
+from tightrope.studies.results import analyse, instances_latex, write_results
 from tightrope.studies.summary_statistics import instance_means
 
 FILES = ["claims.csv", "conditions.csv", "figures", "instances.csv", "instances.tex", "table.csv"]

@@ -49,10 +49,7 @@ def test_the_table_has_a_row_for_each_certificate_that_says_what_it_says(finishe
             assert document[name] == row[name]
         assert document["settings"]["validation"] == row["episodes"]
         assert row["tightness"] == pytest.approx(row["bound"] - row["test_error"])
-
-
-def test_repetitions_have_episodes_of_their_own_and_sizes_the_same_test_episodes(finished):
-    table = table_of(finished)
+    # Repetitions have episodes of their own, sizes the same test episodes.
     assert (table.groupby(["instance", "repetition"]).mean_return.nunique() == 1).all()
     assert table.mean_return.nunique() == 2 * 2
 
@@ -88,11 +85,23 @@ def test_an_interrupted_study_resumes_and_ends_as_an_undisturbed_one(small, fini
     assert same[0] == same[1]
 
 
-def test_a_finished_study_runs_nothing(small, finished):
+def test_a_finished_study_runs_nothing_and_another_one_is_refused_in_its_folder(
+    small, finished, tmp_path
+):
     def refuse(folder):
         raise AssertionError("there was nothing to run")
 
     assert not run_study(small(), finished, executor=refuse).failed
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/thesis.tex").touch()
+    (tmp_path / "file").touch()
+    for out, words in (
+        (finished, r"\(seed 0\), found 5: give the same"),
+        (tmp_path / "other", "with other content"),
+        (tmp_path / "file", "with other content"),
+    ):
+        with pytest.raises(InputError, match=words):
+            run_study(small(seed=5), out, executor=refuse)
 
 
 def test_layer_norm_is_a_setting_whose_two_values_are_both_certified(small, tmp_path):
@@ -125,19 +134,6 @@ def test_a_job_that_fails_is_named_and_the_rest_goes_on(small, tmp_path):
     said = describe(study, tmp_path / "out")
     assert f"\nfailed: {bad}: " in said
     assert "\nskipped: not in mine: gone-*" in said
-
-
-@pytest.mark.parametrize("content", ["study", "other", "file"])
-def test_a_folder_of_something_else_is_refused(small, finished, tmp_path, content):
-    out = finished if content == "study" else tmp_path / "out"
-    if content == "other":
-        out.mkdir()
-        (out / "thesis.tex").touch()
-    elif content == "file":
-        out.touch()
-    words = "found another `seed`: give the same" if content == "study" else "expected"
-    with pytest.raises(InputError, match=words):
-        run_study(small(seed=5), out, executor=Inline)
 
 
 def test_the_levels_of_a_training_are_certified_without_training_again(small, tmp_path, write_run):

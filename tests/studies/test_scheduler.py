@@ -78,10 +78,3 @@ def test_a_failure_is_tried_once_more_then_given_up_while_the_rest_goes_on():
     assert ended.done == {good.id, flaky.id}
     assert ended.blocked == 1
     assert "b after" not in executor.begun
-
-
-def test_ten_thousand_jobs_are_scheduled_in_their_order():
-    jobs = [job(f"j {index}") for index in range(10_000)]
-    executor = Threads(slots=1)
-    run_jobs(jobs, executor)
-    assert executor.begun == [each.label for each in jobs]

@@ -12,32 +12,6 @@ from tightrope.studies.study_folder import StudyFolder
 ASKED = {"name": "small", "about": ""}
 
 
-def test_a_study_that_was_killed_when_it_began_begins_again(tmp_path):
-    """Its lock is there, and the half of study.json under a temporary name."""
-    path = tmp_path / "study"
-    path.mkdir()
-    (path / ".lock").touch()
-    (path / ".study.json.abcd1234.json").write_text("{")
-    with StudyFolder(path).locked(ASKED):
-        assert sorted(os.listdir(path)) == [".lock", "jobs", "study.json"]
-
-
-def test_what_a_kill_left_of_the_results_is_cleared_away(tmp_path):
-    path = tmp_path / "study"
-    with StudyFolder(path).locked(ASKED):
-        pass
-    for name in (".results.abcd1234/new", ".results.abcd1234/old", "results"):
-        (path / name).mkdir(parents=True)
-    with StudyFolder(path).locked(ASKED):
-        assert sorted(os.listdir(path)) == [".lock", "jobs", "results", "study.json"]
-
-
-def test_a_folder_with_other_content_is_still_refused(tmp_path):
-    (tmp_path / ".mine").touch()
-    with pytest.raises(InputError, match="with other content"), StudyFolder(tmp_path).locked(ASKED):
-        pass
-
-
 def test_a_disk_that_is_full_at_the_first_folder_is_told_in_one_line(tmp_path, monkeypatch):
     plain = Path.mkdir
 
@@ -52,13 +26,6 @@ def test_a_disk_that_is_full_at_the_first_folder_is_told_in_one_line(tmp_path, m
         StudyFolder(tmp_path / "study").locked(ASKED),
     ):
         pass
-
-
-def test_nothing_is_recorded_where_the_study_is_gone(tmp_path):
-    folder = StudyFolder(tmp_path / "study")
-    with pytest.raises(InputError, match=r"expected the study that was begun in .*, found it gone"):
-        folder.record_failures({"collect one": "why"})
-    assert not folder.path.exists()
 
 
 @pytest.mark.parametrize("name", [".lock", "study.json", "jobs", "results", "failures.json"])
@@ -83,10 +50,37 @@ def test_a_link_in_the_folder_is_refused_and_what_it_leads_to_is_untouched(tmp_p
     assert os.listdir(other) == ["text"]
 
 
-def test_two_processes_do_not_run_one_study(tmp_path):
+def test_what_a_kill_left_is_cleared_away_but_for_trainings_that_resume(tmp_path):
+    """A lock and half of study.json when it began; halves of results and jobs later."""
+    path = tmp_path / "study"
+    path.mkdir()
+    (path / ".lock").touch()
+    (path / ".study.json.abcd1234.json").write_text("{")
+    with StudyFolder(path).locked(ASKED):
+        assert sorted(os.listdir(path)) == [".lock", "jobs", "study.json"]
+    for name in (".results.abcd1234/new", "results", "jobs/.a-1.x7f", "jobs/.train-2.partial"):
+        (path / name).mkdir(parents=True)
+    with StudyFolder(path).locked(ASKED):
+        assert sorted(os.listdir(path)) == [".lock", "jobs", "results", "study.json"]
+        assert os.listdir(path / "jobs") == [".train-2.partial"]
+
+
+def test_a_folder_of_something_else_in_use_or_gone_is_refused(tmp_path):
+    (tmp_path / ".mine").touch()
+    with pytest.raises(InputError, match="with other content"), StudyFolder(tmp_path).locked(ASKED):
+        pass
+    folder = StudyFolder(tmp_path / "study")
+    with pytest.raises(InputError, match=r"expected the study that was begun in .*, found it gone"):
+        folder.record_failures({"collect one": "why"})
+    assert not folder.path.exists()
     with (
-        StudyFolder(tmp_path / "study").locked(ASKED),
-        pytest.raises(InputError, match="another process is running the study in"),
-        StudyFolder(tmp_path / "study").locked(ASKED),
+        folder.locked(ASKED),
+        pytest.raises(InputError, match="another process is using the study in"),
+        StudyFolder(folder.path).locked(ASKED),
     ):
         pass
+    for content in ("[" * 100_000, "{", "[]"):
+        folder.document.write_text(content)
+        with pytest.raises(InputError, match=r"another `out`$") as error:
+            folder.require_own(ASKED)
+        assert "\n" not in str(error.value)

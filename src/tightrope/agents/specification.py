@@ -31,7 +31,6 @@ __all__ = ["Compile", "Run", "build", "specify"]
 
 Compile = Literal["auto", "always", "never"]
 
-_FORMAT = "tightrope.run/4"
 _COMPILE_FROM = 20_000  # updates from which compiling pays for itself (benchmarks/README.md)
 _EVALUATIONS = 50  # in a whole run
 
@@ -75,7 +74,7 @@ class Run:
     def to_json(self) -> dict[str, Any]:
         """As JSON, with the versions that a checkpoint depends on."""
         content = {**asdict(self), "settings": self.settings.to_json()}
-        return {"format": _FORMAT, **content, "versions": library_versions()}
+        return {**content, "versions": library_versions()}
 
 
 def specify(

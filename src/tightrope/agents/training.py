@@ -79,7 +79,7 @@ def train(
         InputError: an argument is wrong, `out` holds something else, or the disk is full.
         TrainingInterruptedError: by Ctrl-C.
     """
-    run, folder = specify(agent, env, **options), OwnedFolder(Path(out), "run")
+    run, folder = specify(agent, env, **options), OwnedFolder(Path(out), "run", version=4)
     threads = THREADS[agent] if threads is None else threads
     for name, value in (("threads", threads), ("checkpoint_every", checkpoint_every)):
         if value != "all" and value < 1:

@@ -21,8 +21,8 @@ from tightrope.comparison import Comparison
 from tightrope.comparison.compare import compare
 from tightrope.files import write_text
 from tightrope.rollouts import Episodes, PolicySource, Rollout, load, policy_source
-from tightrope.studies.fits import shared_fits
 from tightrope.studies.job_plan import child
+from tightrope.studies.tasks import shared_fits
 
 __all__ = ["CHECKS", "TaskEnvironment", "repeat_job"]
 

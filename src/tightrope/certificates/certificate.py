@@ -16,6 +16,7 @@ from tightrope.certificates.settings import Settings
 from tightrope.certificates.statements.base import Count, Number, Probability, Statement
 from tightrope.certificates.statements.pac_bayes import Portion
 from tightrope.errors import InputError
+from tightrope.imports import needed
 from tightrope.posteriors import Gaussians, RangeSource, ReturnPredictor
 from tightrope.records import Strict
 from tightrope.rollouts import Episodes
@@ -169,14 +170,11 @@ class Record(Strict):
 
     def __post_init__(self) -> None:
         if not self.headline < len(self.statements):
-            count = len(self.statements)
-            raise InputError(f"expected a headline among {count} statements, found {self.headline}")
+            found = f"{len(self.statements)} statements, found {self.headline}"
+            raise InputError(f"expected a headline among {found}")
         stated = [name for name in (*PREDICTED, "test_error") if getattr(self, name) is not None]
         if stated and not {*PREDICTED} <= {*stated}:
-            raise InputError(
-                "expected numbers on predictions, or none for a table of results, found only "
-                f"{', '.join(stated)}"
-            )
+            raise InputError(f"expected all numbers on predictions, or none, found only {stated}")
 
     @property
     def scheme(self) -> str:
@@ -306,9 +304,7 @@ class Certificate(Record):
             InputError: the certificate is of a table of results.
         """
         if self.fitted is None:
-            raise InputError(
-                "expected a certificate with a predictor, found one of a table of results"
-            )
+            raise InputError("expected a certificate with a predictor, found one of a table")
         return self.fitted
 
     @property
@@ -374,11 +370,7 @@ class Certificate(Record):
         Raises:
             InputError: pandas is not installed.
         """
-        try:
-            import pandas
-        except ImportError:
-            raise InputError("a data frame needs pandas: pip install pandas") from None
-        return pandas.DataFrame([asdict(each) for each in self.statements])
+        return needed("pandas", "a data frame").DataFrame([asdict(s) for s in self.statements])
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"

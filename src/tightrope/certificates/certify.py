@@ -68,7 +68,7 @@ def certify(
     Raises:
         InputError: an option is wrong, or there are too few episodes.
     """
-    asked, measured = Options.of(options), properties_of(properties)
+    asked, measured = Options(**options), properties_of(properties)
     rollout = rollout or Rollout()
     opened = open_source(source, env, rollout, columns, frozen=frozen, evaluation=evaluation)
     training = training_scaling(asked, opened)
@@ -110,9 +110,8 @@ def open_source(
         given |= {k: v for k, v in vars(rollout).items() if v != getattr(Rollout(), k)}
         if given:
             name = source if isinstance(source, str) else type(source).__name__
-            raise InputError(
-                f"expected no `{next(iter(given))}` for the recorded episodes {name!r}"
-            )
+            found = f"{next(iter(given))}` for the recorded episodes {name!r}"
+            raise InputError(f"expected no `{found}")
         if results:
             read = read_results(source, columns=columns, frozen=frozen, evaluation=evaluation)
             return read.episodes()
@@ -132,15 +131,8 @@ def roll_out(
     progress: bool = False,
 ) -> Episodes:
     """Episodes of a policy, from the one of number `first` on."""
-    found = collect(
-        source.policy,
-        source.environment,
-        count,
-        settings.seed,
-        first=first,
-        progress=progress,
-        **rollout.arguments,
-    )
+    made = (source.policy, source.environment, count, settings.seed)
+    found = collect(*made, first=first, progress=progress, **rollout.arguments)
     return replace(found, subject={**found.subject, **source.training()})
 
 

@@ -4,10 +4,10 @@ The fields are the options of the command, their help, and part of the JSON docu
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from math import inf
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -27,6 +27,7 @@ Termination = Literal["failure", "success", "neutral"]
 MC_PASSES = 20
 
 # What a search has no use for: it certifies only what holds at every number of episodes.
+_OF_THE_PAPER = ("scheme", "preset", "unit")
 _NOT_UNTIL = ("scheme", "paper", "return_floor", "discounted_floor", "fail_below", "termination")
 # Limits on what a document may ask a verifier to compute, too.
 Count = Annotated[int, Field(ge=0, le=10_000_000)]
@@ -127,69 +128,34 @@ class Options:
         if self.until != "off":
             target_of(self.until)
         fixed, search = scheme(self.scheme).fixed and not self.paper, self.until != "off"
-        low, high = (0.0, 1.0) if self.return_range == "auto" else self.return_range
-        own = (self.scheme, self.preset, self.unit) != ("auto", "tight", "auto")
-        useless = next((name for name in _NOT_UNTIL if search and self.asks_for(name)), "")
-        for wrong, words in (
-            (
-                self.delta + self.delta_prime >= 1,
-                f"`delta` + `delta_prime` must be below 1, found {self.delta!r} + "
-                f"{self.delta_prime!r}",
-            ),
-            (
-                self.clock == "off" and self.asks_for("time_limit"),
-                f"expected no `time_limit` with `clock` off, found {self.time_limit}",
-            ),
-            (not low < high, f"expected a `return_range` LO < HI, found {self.return_range!r}"),
-            (
-                self.gamma == 1 and self.asks_for("discounted_floor"),
-                "expected `return_floor` with `gamma` 1, found `discounted_floor` "
-                f"{self.discounted_floor}: there is one return",
-            ),
-            (
-                self.paper and own,
-                "expected `paper` without `scheme`, `preset` and `unit`, found them: `paper` is "
-                "scheme rec-6, preset paper, unit step",
-            ),
-            (
-                fixed and self.asks_for("pilot_episodes"),
-                f"expected no `pilot_episodes` with {self.scheme}, found {self.pilot_episodes}: "
-                "`fit_episodes` fix range and scaling",
-            ),
-            (
-                not fixed and self.asks_for("fit_episodes"),
-                f"expected no `fit_episodes` with {'`paper`' if self.paper else self.scheme}, "
-                f"found {self.fit_episodes}: a PAC-Bayes scheme divides its episodes itself",
-            ),
-            (
-                not search and self.asks_for("max_episodes"),
-                f"expected `until` with `max_episodes`, found {self.max_episodes} and no target",
-            ),
-            (
-                search and self.asks_for("episodes"),
-                f"expected `max_episodes` with `until`, found `episodes` {self.episodes}",
-            ),
-            (
-                useless,
-                f"expected no `{useless}` with `until`, found {getattr(self, useless, None)!r}: a "
-                "search certifies only what holds at every number of episodes",
-            ),
+        if not scheme(self.scheme).fixed and self.episodes != "auto":
+            scheme(self.scheme).sizes(self.episodes, 0)  # refuses too few
+        if self.delta + self.delta_prime >= 1:
+            found = f"{self.delta!r} + {self.delta_prime!r}"
+            raise InputError(f"`delta` + `delta_prime` must be below 1, found {found}")
+        if self.return_range != "auto" and not self.return_range[0] < self.return_range[1]:
+            raise InputError(f"expected a `return_range` LO < HI, found {self.return_range!r}")
+        pac_bayes = "`paper`" if self.paper else self.scheme
+        only = "a search certifies only what holds at every number of episodes"
+        for applies, names, where, why in (
+            (self.clock == "off", ["time_limit"], "with `clock` off", "there is none"),
+            (self.gamma == 1, ["discounted_floor"], "with `gamma` 1", "give `return_floor`"),
+            (self.paper, _OF_THE_PAPER, "with `paper`", "it is rec-6, preset paper, unit step"),
+            (fixed, ["pilot_episodes"], f"with {self.scheme}", "give `fit_episodes`"),
+            (not fixed, ["fit_episodes"], f"with {pac_bayes}", "it divides episodes itself"),
+            (not search, ["max_episodes"], "without `until`", "there is no search"),
+            (search, ["episodes"], "with `until`", "give `max_episodes`"),
+            (search, _NOT_UNTIL, "with `until`", only),
         ):
-            if wrong:
-                raise InputError(words)
+            if applies:
+                self.refuse(names, where, why)
 
-    def asks_for(self, name: str) -> bool:
-        """Whether an option is not at its default."""
-        return bool(getattr(self, name) != getattr(Options, name))
-
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> "Options":
-        """Options by name, as JSON or TOML have them.
-
-        Raises:
-            InputError: a name is not an option, or a value is outside its set.
-        """
-        return cls(**values)
+    def refuse(self, names: Iterable[str], where: str, why: str) -> None:
+        """Raise InputError if one of these options is not at its default."""
+        for name in names:
+            value = getattr(self, name)
+            if value != getattr(Options, name):
+                raise InputError(f"expected no `{name}` {where}, found {value!r}: {why}")
 
     def seeded(self, seed: int | None = None) -> "Options":
         """With that seed, or with the one that ``fresh`` comes to."""

@@ -11,20 +11,19 @@ from tightrope.certificates.text import percent
 if TYPE_CHECKING:
     from tightrope.certificates.certificate import Certificate
 
-__all__ = ["PALETTE", "draw_certificate"]
+__all__ = ["draw_certificate"]
 
-PALETTE = {"bound": "#0072B2", "test": "#D55E00", "constant": "#999999", "return": "#009E73"}
+_PREDICTION, _RETURN, _LIMIT = "#0072B2", "#009E73", "#999999"
 
 
 def draw_certificate(certificate: "Certificate", axes: Sequence[Any]) -> None:
-    """On two axes: predictions along one episode, and the RMS error of every episode."""
+    """On two axes: predictions along one episode, and the RMS error of every episode.
+
+    Of the test episodes, or where there are none of the calibration episodes.
+    """
     (left, right), c = axes, certificate
-    groups = {"calibration": c.evidence(c.calibration, everywhere=False)}
-    if c.episodes.test:
-        first = c.episodes.pilot + c.episodes.validation
-        tested = c.rollouts.span(first, c.episodes.total)
-        groups["test"] = c.evidence(tested, everywhere=False)
-    seen = list(groups.values())[-1]  # test episodes where there are any
+    total, test = len(c.rollouts), c.episodes.test
+    seen = c.evidence(c.rollouts.span(total - test, total) if test else c.calibration)
     last = seen.pairs.episode == seen.pairs.episodes - 1
     step, mean = seen.pairs.step[last], seen.at_pairs[last]
     around, name = np.full(len(step), c.rms_raw or 0.0), "certified RMS error"
@@ -32,21 +31,16 @@ def draw_certificate(certificate: "Certificate", axes: Sequence[Any]) -> None:
         if s.kind == "band":
             around = s.limit * half_widths(step, s.chosen, seen.time_limit)
             name = f"band of {percent(s.share or 0)} of new episodes"
-    left.plot(step, seen.pairs.returns[last], color=PALETTE["return"], label="return")
-    left.plot(step, mean, color=PALETTE["bound"], lw=0.8, label="prediction")
-    filled = {"color": PALETTE["bound"], "alpha": 0.15, "lw": 0}
-    left.fill_between(step, mean - around, mean + around, label=name, **filled)
+        elif s.kind == "tolerance":
+            right.axvline(s.limit, color=_LIMIT, ls=":")
+            words = f"at least {percent(s.share or 0)} of new episodes"
+            right.text(s.limit, 50, words, rotation=90, va="center", fontsize=7)
+    left.plot(step, seen.pairs.returns[last], color=_RETURN, label="return")
+    left.plot(step, mean, color=_PREDICTION, lw=0.8, label="prediction")
+    left.fill_between(step, mean - around, mean + around, color=_PREDICTION, alpha=0.15, label=name)
     left.set(xlabel="step of the episode", ylabel="discounted return", title="One episode")
     left.legend(frameon=False)
-    for name, each in groups.items():
-        share = 100.0 * np.arange(1, len(each) + 1) / len(each)
-        color = PALETTE["bound" if name == "calibration" else name]
-        right.step(np.sort(each.rms), share, where="post", color=color, label=f"{name} episodes")
-    for s in c.statements:
-        if s.kind == "tolerance":
-            words = f"at least {percent(s.share or 0)} of new episodes"
-            right.axvline(s.value_raw, color=PALETTE["constant"], ls=":")
-            right.text(s.value_raw, 50, words, rotation=90, va="center", fontsize=7)
+    share = 100.0 * np.arange(1, len(seen) + 1) / len(seen)
+    right.step(np.sort(seen.rms), share, where="post", color=_PREDICTION)
     right.set(xlabel="RMS error of an episode", ylabel="% of episodes with at most this error",
               title="Every episode", ylim=(0, 101))  # fmt: skip
-    right.legend(frameon=False, loc="lower right")

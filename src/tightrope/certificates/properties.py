@@ -93,7 +93,7 @@ def _number(one: Property, episodes: Episodes, index: int) -> float:
     assert one.function is not None
     place = f"property {one.name!r} of {_place(episodes, index)}"
     try:
-        value = np.asarray(one.function(episodes.episode(index)))
+        value = np.asarray(one.function(episodes[index]))
         number = float(value) if value.ndim == 0 and value.dtype.kind in "biuf" else math.nan
     except Exception as error:  # whatever the user's own code raises
         raise InputError(f"{place} failed: {type(error).__name__}: {one_line(error)}") from error

@@ -4,7 +4,6 @@ The bets are fixed before the first episode of the bound, so the bound holds at 
 episodes at once, (H.7) in docs/theory.md, and one may stop when the number looks good.
 """
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -114,11 +113,4 @@ def _require_reachable(split: Split, fitted: FittedPredictor) -> None:
             f"expected a target that `max_episodes` can reach, found rms<={target:g}: with "
             f"{settings.max_episodes} episodes (about {units:,} units of {settings.unit}) not even "
             f"a perfect predictor could be certified below {floor * width:.4g}"
-        )
-    likely = float(np.sqrt(min(fitted.fits[0].loss))) * width
-    if fitted.fits[0].kind == "regression" and likely > target:
-        warnings.warn(
-            f"the target rms<={target:g} will hardly be reached: on fitting episodes that it did "
-            f"not see the predictor errs by {likely:.4g}, and no bound goes below the error",
-            stacklevel=3,
         )

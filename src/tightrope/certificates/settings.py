@@ -177,20 +177,15 @@ def settle(
         if isinstance(source, Episodes) and not rolled_out:
             raise InputError("expected a policy to roll out with `until`, found recorded episodes")
         if properties:
-            raise InputError(
-                f"expected no `properties` with `until`, found {properties[0].name!r}: a search "
-                "certifies only what holds at every number of episodes"
-            )
+            raise InputError(f"expected no `properties` with `until`, found {properties[0].name!r}")
         chosen = Scheme("sequential", "sequential")
     preset = preset or PRESETS["paper" if options.paper else options.preset]
     unit = "step" if options.paper or not chosen.fixed else "episode"
-    environment = (
-        dict(source.subject.get("environment", {}))
-        if isinstance(source, Episodes)
-        else source.environment.to_json()
-    )
+    if isinstance(source, Episodes):
+        recorded, environment = len(source), source.subject.get("environment", {})
+    else:
+        recorded, environment = None, source.environment.to_json()
     known = environment.get("thin") or known_thinning(str(environment.get("id", "")))
-    recorded = len(source) if isinstance(source, Episodes) else None
     pilot, fit, validation, test = _counts(options, chosen, recorded, preset, training)
     chosen.sizes(validation, fit)  # refuses too few
     names = [entry.name for entry in fields(Settings) if hasattr(Options, entry.name)]
@@ -208,9 +203,8 @@ def settle(
     if table is None:
         decided["device"] = resolve_device(options.device)
     else:  # nothing is fitted, discounted or thinned
-        candidates = options.candidates * int(table["candidates"])
         decided |= {"clock": False, "thin": 1, "gamma": 1.0, "device": "cpu"}
-        decided["candidates"] = candidates
+        decided["candidates"] *= int(table["candidates"])
     return Settings(
         **decided,
         pilot=pilot,
@@ -269,20 +263,12 @@ def _counts(
 
 def _require_for_table(options: Options, table: Mapping[str, Any]) -> None:
     """Refuse what has no meaning where there is a row per episode, and no step to predict at."""
-    for entry in fields(Options):
-        if entry.name not in _FOR_TABLES and options.asks_for(entry.name):
-            raise InputError(
-                f"expected no `{entry.name}` for a table of results, found "
-                f"{getattr(options, entry.name)!r}: it has a row per episode, and no steps to "
-                "predict at"
-            )
-    for name in ("return_floor", "fail_below"):
-        if options.asks_for(name) and not table["returns"]:
-            raise InputError(
-                f"expected no `{name}` for a table without returns, found "
-                f"{getattr(options, name):g}: name their column with `columns` return=..."
-            )
-    if options.asks_for("return_floor") and options.return_range == "auto":
+    others = [entry.name for entry in fields(Options) if entry.name not in _FOR_TABLES]
+    options.refuse(others, "for a table of results", "it has no steps to predict at")
+    if not table["returns"]:
+        name = "name their column with `columns` return=..."
+        options.refuse(("return_floor", "fail_below"), "for a table without returns", name)
+    if options.return_floor != "off" and options.return_range == "auto":
         raise InputError(
             "expected a `return_range` LO HI with `return_floor` for a table, found none: no "
             "fitting set shows where returns may be cut from above"

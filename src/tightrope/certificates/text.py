@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from tightrope.certificates.assumptions import SOURCES, overall
+from tightrope.certificates.assumptions import Status, overall
 from tightrope.certificates.evidence import every
 from tightrope.certificates.statements.base import INDEPENDENT_STEPS, Statement
 from tightrope.errors import as_lines
@@ -35,7 +35,6 @@ __all__ = [
     "title",
 ]
 
-Direction = Literal["up", "down", "nearest"]
 _ROUNDING = {"up": ROUND_CEILING, "down": ROUND_FLOOR, "nearest": ROUND_HALF_EVEN}
 _SLACK = {"up": 1 - 1e-9, "down": 1e-9, "nearest": 0.5}
 _SIDES = {"at-most": ("≤", "at most", "up"), "at-least": ("≥", "at least", "down")}
@@ -72,7 +71,8 @@ class Row:
 
 def summary(record: "Record") -> str:
     """What is certified, in at most 22 lines where no option adds rows."""
-    return as_lines(_opening(record, [row for row in rows_of(record) if row.shown]))
+    rows = [row for row in rows_of(record) if row.shown]
+    return as_lines(_opening(record, rows, overall(record)))
 
 
 def details(record: "Record") -> str:
@@ -94,7 +94,7 @@ def details(record: "Record") -> str:
         ],
         "Assumptions": [f"- {each}" for each in c.assumptions],
     }
-    lines = _opening(c, rows_of(c))
+    lines = _opening(c, rows_of(c), c.statuses)
     for name, body in sections.items():
         lines += ["", name, *(f"  {line}" for line in body)]
     return as_lines(lines)
@@ -239,51 +239,43 @@ def footnotes(record: "Record") -> list[str]:
 
 
 def made_from(record: "Record") -> list[tuple[str, str]]:
-    """Scheme, episodes, steps and returns, each by its name."""
-    c, n, limits = record, record.episodes, record.return_range
-    if limits is None:
-        rows = f"{n.calibration:,} rows of a table, all to calibrate; no predictor"
-        return [("episodes", rows)]
-    clock = f"clock to {c.time_limit:,} steps" if c.time_limit is not None else "no clock"
-    bound = "PAC-Bayes" if c.pac_bayes else "no PAC-Bayes: hold-out bounds"
-    found = [("scheme", f"{c.scheme} ({bound}), preset {c.preset}, unit {c.unit}, {clock}")]
-    normalised = _part(c, "policy").get("normalization")
-    if normalised is not None:
-        how = "not normalised" if normalised == "none" else f"normalised by {normalised}"
-        found.append(("observations", how))
-    uses = {"pilot": n.pilot, "to fit": n.fit, "to calibrate": n.calibration, "test": n.test}
-    used = ", ".join(f"{count:,} {use}" for use, count in uses.items() if count)
-    errors = {"train error": c.train_error, "test error": c.test_error}
-    errors |= {"constant": c.constant_error, "mean of each step": c.per_step_error}
+    """Scheme, episodes, steps, returns and errors, each by its name."""
+    c = record
+    uses = (f"{count:,} {use}" for use, count in vars(c.episodes).items() if count)
+    errors = {"training": c.train_error, "test": c.test_error}
+    errors |= {"a constant": c.constant_error, "the mean of each step": c.per_step_error}
     rms = (
         f"{name} {rounded(error**0.5 * c.width, 'nearest')}"
         for name, error in errors.items()
         if error is not None
     )
-    return [
-        *found,
-        ("episodes", f"{used}; seed {c.settings.seed}"),
-        (
-            "steps",
-            f"{c.steps:,} after thinning by {c.thin}; on the loss they carry as much information "
-            f"as {c.effective_n:,.0f} independent ones",
-        ),
-        (
-            "returns",
-            f"clipped to [{limits.low:.4g}, {limits.high:.4g}] in mean risks, from "
-            f"{SOURCES[limits.source]}; {100 * (c.clipped_share or 0):.3g} % lie outside",
-        ),
+    episodes = ("episodes", ", ".join(uses))
+    if c.bound is None:
+        return [episodes]
+    worth, outside = c.effective_n or 0.0, 100 * (c.clipped_share or 0.0)
+    found = [
+        ("scheme", f"{c.scheme}, preset {c.preset}, unit {c.unit}"),
+        episodes,
+        ("steps", f"{c.steps:,}, on the loss worth {worth:,.0f} independent ones"),
+        ("returns", f"{outside:.3g} % outside the range of mean risks"),
         ("RMS errors", f"{', '.join(rms)}; clipped, and in no bound"),
     ]
+    normalised = _part(c, "policy").get("normalization")
+    if normalised is not None:
+        found.append(("observations", f"normalisation: {normalised}"))
+    return found
 
 
-def _opening(c: "Record", rows: list[Row]) -> list[str]:
-    """The lines of a summary, with these rows."""
-    clipped = f" ({100 * (c.clipped_share or 0.0):.3g} %)"
-    values = {"drift": f" (p = {c.checks.drift or 0.0:.3g})", "clipped": clipped}
+def _opening(c: "Record", rows: list[Row], statuses: list[Status]) -> list[str]:
+    """The lines of a summary, with these rows and warnings."""
+    values = {
+        "drift": f" (p = {c.checks.drift or 0.0:.3g})",
+        "dependent": f" (p = {c.checks.dependence or 0.0:.3g})",
+        "clipped": f" ({100 * (c.clipped_share or 0.0):.3g} %)",
+    }
     warnings = [
         f"{status.word}{values.get(status.key, '')}: {status.meaning}"
-        for status in overall(c)
+        for status in statuses
         if status.tone != "neutral"
     ]
     said = " ".join(("!", *warnings)) if warnings else ""
@@ -341,21 +333,19 @@ def _table(rows: list[Row]) -> list[str]:
 def _context(c: "Record") -> str:
     """What the errors compare with, how many episodes were cut, discount and seed."""
     if c.constant_error is None or c.per_step_error is None:
-        seed = "" if c.checks.drift is None else f" Seed {c.settings.seed}."
         table = _part(c, "table")
-        best = " ".join(map(str, table.get("notes", ()))) if table.get("candidates", 1) != 1 else ""
-        return f"A table of results: predicted returns are not certified.{seed} {best}".rstrip()
+        seed = [] if c.checks.drift is None else [f"Seed {c.settings.seed}."]
+        notes = table.get("notes", ()) if table.get("candidates", 1) != 1 else ()
+        first = "A table of results: predicted returns are not certified."
+        return " ".join((first, *seed, *map(str, notes)))
     error, name = min(
         (c.constant_error, "A constant prediction"), (c.per_step_error, "The mean of a step")
     )
-    cut = ""
+    cut, limit = "", "by a time limit" if c.time_limit is None else f"at {c.time_limit:,} steps"
     if c.truncated_episodes:
-        limit = "by a time limit" if c.time_limit is None else f"at {c.time_limit:,} steps"
         cut = f" {c.truncated_episodes:,} of {c.episodes.validation:,} episodes were cut {limit}."
-    return (
-        f"{name} is off by {rounded(error**0.5 * c.width, 'nearest')}.{cut} Discount "
-        f"{c.settings.gamma:g}, seed {c.settings.seed}."
-    )
+    off = rounded(error**0.5 * c.width, "nearest")
+    return f"{name} is off by {off}.{cut} Discount {c.settings.gamma:g}, seed {c.settings.seed}."
 
 
 def _origin(c: "Record") -> str:
@@ -365,8 +355,7 @@ def _origin(c: "Record") -> str:
         made = f"PAC-Bayes bound, scheme {c.scheme}, preset {c.preset}"
         return f"{made}, on {n.validation:,} validation episodes."
     made = f"Fitted to {n.fit:,} episodes, calibrated on {n.calibration:,} others"
-    if c.bound is None:
-        made = f"All {n.calibration:,} episodes calibrate"
+    made = f"All {n.calibration:,} episodes calibrate" if c.bound is None else made
     return f"{made}: hold-out bounds, no PAC-Bayes."
 
 

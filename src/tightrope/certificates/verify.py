@@ -90,18 +90,16 @@ def _settings_of(stated: Certificate) -> Settings:
     """What the options ask for, of these episodes; what they leave open is as stated."""
     settings, options = stated.settings, stated.options
     known: dict[str, Any] = {"seed": settings.seed}
-    if stated.fitted is None:
-        return settle(
-            options.seeded(settings.seed), stated.rollouts, properties=settings.properties
-        )
-    known["test_episodes"] = settings.test
-    fixed = settings.scheme.fixed
-    known |= {"fit_episodes": settings.fit} if fixed else {"pilot_episodes": settings.pilot}
-    known |= {"episodes": settings.validation} if settings.until is None else {}
+    if stated.fitted is not None:
+        options = replace(options, device="cpu")
+        known["test_episodes"] = settings.test
+        fixed = settings.scheme.fixed
+        known |= {"fit_episodes": settings.fit} if fixed else {"pilot_episodes": settings.pilot}
+        known |= {"episodes": settings.validation} if settings.until is None else {}
     known = {k: v for k, v in known.items() if getattr(options, k) in ("auto", "fresh")}
     name = "paper" if options.paper else options.preset
     again = settle(
-        replace(options, **known, device="cpu"),
+        replace(options, **known),
         stated.rollouts,
         properties=settings.properties,
         preset=replace(settings.preset, name=name),  # may be of the issuer's own
@@ -146,24 +144,21 @@ def _fitted_again(stated: Certificate, settings: Settings) -> tuple[list[str], C
 
 def _training_of(stated: Certificate) -> Scaling | None:
     """The scaling of the policy's training record, which no episodes can give."""
-    scaling = stated.predictor.scaling
-    return scaling if scaling.source == "training" else None
+    scaling = None if stated.fitted is None else stated.fitted.scaling
+    return scaling if scaling is not None and scaling.source == "training" else None
 
 
 def _property_problems(stated: Certificate, given: tuple[Property, ...]) -> Iterator[str]:
     """Whether recorded properties are those that the functions give."""
-    known = {each.name for each in stated.settings.properties}
     for one in given:
-        if one.name not in known:
+        if one.name not in (each.name for each in stated.settings.properties):
             yield f"property {one.name!r}: the certificate has none of this name"
             continue
         again = measure_properties(stated.rollouts, (one,)).properties[one.name]
         wrong = np.flatnonzero(again != stated.rollouts.properties[one.name])
         if len(wrong):
-            yield (
-                f"property {one.name!r}: {len(wrong)} recorded numbers are not the function's, the "
-                f"first in episode {wrong[0]}"
-            )
+            found = f"{len(wrong)} recorded numbers are not the function's"
+            yield f"property {one.name!r}: {found}, the first in episode {wrong[0]}"
 
 
 def _scaling_problems(stored: Scaling, again: Scaling) -> Iterator[str]:

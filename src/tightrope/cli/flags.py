@@ -5,10 +5,10 @@ import functools
 import inspect
 import re
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import docstring_parser
 from cyclopts import Parameter
@@ -55,7 +55,7 @@ def command(common: str = "") -> Callable[[Callable[..., int]], Callable[..., in
     Args:
         common: names that `--help` shows, in this order; `--help-all` shows the others, too.
     """
-    first = common.split()
+    shown = {name: place for place, name in enumerate(common.split())}
 
     def decorate(function: Callable[..., int]) -> Callable[..., int]:
         parameters: list[inspect.Parameter] = []
@@ -63,12 +63,15 @@ def command(common: str = "") -> Callable[[Callable[..., int]], Callable[..., in
         about = _descriptions(function)
         for given in inspect.signature(function, eval_str=True).parameters.values():
             if dataclasses.is_dataclass(given.annotation):
-                records[given.name] = given.annotation
-                parameters += _fields(given.annotation)
-                for record in reversed(given.annotation.__mro__):  # type: ignore[union-attr]
-                    about |= _descriptions(record) if dataclasses.is_dataclass(record) else {}
+                record: Any = given.annotation
+                records[given.name] = record
+                own = inspect.signature(record).parameters.values()
+                parameters += [each.replace(kind=given.KEYWORD_ONLY) for each in own]
+                for documented in reversed(record.__mro__[:-1]):
+                    about |= _descriptions(documented)
             else:
                 parameters.append(given)
+        parameters.sort(key=lambda each: (each.kind, shown.get(each.name, len(shown))))
 
         @functools.wraps(function)
         def run(*words: Any, **values: Any) -> int:
@@ -77,11 +80,10 @@ def command(common: str = "") -> Callable[[Callable[..., int]], Callable[..., in
                 values[name] = record(**{field: values.pop(field) for field in own})
             return function(*words, **values)
 
-        order = [*first, *(each.name for each in parameters if each.name not in first)]
-        run.flags = [  # type: ignore[attr-defined]
-            _flag(each, about.get(each.name, ""), not first or each.name in first)
-            for each in sorted(parameters, key=lambda each: (each.kind, order.index(each.name)))
-        ]
+        run.flags = {  # type: ignore[attr-defined]
+            each.name: _flag(each, about.get(each.name, ""), not shown or each.name in shown)
+            for each in parameters
+        }
         run.__annotations__ = {}
         run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
             [each.replace(annotation=_annotation(each)) for each in parameters]
@@ -89,14 +91,6 @@ def command(common: str = "") -> Callable[[Callable[..., int]], Callable[..., in
         return run
 
     return decorate
-
-
-def _fields(record: Any) -> Iterator[inspect.Parameter]:
-    hints = get_type_hints(record, include_extras=True)
-    for entry in dataclasses.fields(record):
-        kind = inspect.Parameter.KEYWORD_ONLY
-        hint = hints[entry.name]
-        yield inspect.Parameter(entry.name, kind, default=entry.default, annotation=hint)
 
 
 def _descriptions(documented: Any) -> dict[str, str]:
@@ -151,12 +145,10 @@ def _parts(hint: Any) -> list[Any]:
 def _annotation(given: inspect.Parameter) -> Any:
     """As cyclopts reads it: how many words there are to a value, and what makes it of them."""
     hint: Any = given.annotation
-    kind: Any = Any
-    options: dict[str, Any] = {"negative": ()}
     if hint is bool:
-        if given.default is True:
-            options["negative"] = (f"--no-{given.name.replace('_', '-')}",)
-        return Annotated[bool, Parameter(**options)]
+        return Annotated[bool, Parameter(negative=None if given.default else ())]
+    kind: Any = Any
+    options: dict[str, Any] = {}
     lists = [part for part in _parts(hint) if get_origin(part) is tuple]
     if lists and ... in get_args(lists[0]):
         kind = tuple[Any, ...]
@@ -164,7 +156,7 @@ def _annotation(given: inspect.Parameter) -> Any:
     elif lists:
         options["n_tokens"] = len(get_args(lists[0]))
     convert = functools.partial(_convert, given.name, hint, bool(lists))
-    return Annotated[kind, Parameter(converter=convert, **options)]
+    return Annotated[kind, Parameter(converter=convert, negative=(), **options)]
 
 
 def _convert(name: str, hint: Any, several: bool, _: Any, tokens: Sequence[Any]) -> Any:

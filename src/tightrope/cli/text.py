@@ -1,6 +1,5 @@
 """What the command prints: help, answers, and one line for what is wrong."""
 
-import inspect
 import json
 import re
 import shutil
@@ -41,15 +40,10 @@ def say(message: str) -> None:
 
 def in_flags(text: object, function: Any) -> str:
     """Arguments that the library names in backticks, as what is typed for them."""
-    known = inspect.signature(function).parameters if function else {}
 
     def typed(match: re.Match[str]) -> str:
-        name = f"no_{match[1]}" if match[2] else match[1]
-        if name not in known:
-            return match[0]
-        if known[name].kind is inspect.Parameter.POSITIONAL_ONLY:
-            return name.upper()
-        return f"--{name.replace('_', '-')}"
+        flag = getattr(function, "flags", {}).get(f"no_{match[1]}" if match[2] else match[1])
+        return flag.typed if flag else match[0]
 
     return re.sub(r"`([a-z_]+)(=False)?`", typed, str(text))
 
@@ -67,8 +61,8 @@ def verbs_help(groups: Mapping[str, Mapping[str, str]], command: str = "tightrop
 def command_help(command: str, function: Any, everything: bool) -> str:
     """Help on a command: its common options, or all of them."""
     width = min(shutil.get_terminal_size((100, 24)).columns, 100)
-    sources = [flag for flag in function.flags if flag.positional]
-    options = [flag for flag in function.flags if not flag.positional]
+    sources = [flag for flag in function.flags.values() if flag.positional]
+    options = [flag for flag in function.flags.values() if not flag.positional]
     usage = [flag.typed if flag.required else f"[{flag.typed}]" for flag in sources]
     usage += [flag.label for flag in options if flag.required]
     lines = [" ".join(["Usage:", command, *usage, "[OPTIONS]"]), ""]

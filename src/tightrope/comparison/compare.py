@@ -15,7 +15,7 @@ from tightrope.certificates.ledger import (
 )
 from tightrope.certificates.options import Auto, Candidates, Discount, Off, Proper, Termination
 from tightrope.certificates.text import percent, rounded
-from tightrope.comparison.counts import CountComparison, are_counts, compare_counts
+from tightrope.comparison.counts import CountComparison, compare_counts
 from tightrope.comparison.questions import (
     UNDECIDED,
     Interval,
@@ -23,11 +23,11 @@ from tightrope.comparison.questions import (
     intersect,
     questions,
 )
-from tightrope.comparison.samples import Sample, are_recorded, load_samples, pair
+from tightrope.comparison.samples import Recording, Sample, open_both, pair, samples_of
 from tightrope.errors import InputError, as_lines
 from tightrope.records import checked
-from tightrope.rollouts import Episode, Rollout, collect, join, policy_source
-from tightrope.rollouts.results_table import Evaluation, Reading
+from tightrope.rollouts import Episode, PolicySource, Rollout, collect, join
+from tightrope.rollouts.results_table import Evaluation
 from tightrope.seeds import Seed, resolve_seed
 
 __all__ = ["CompareOptions", "Comparison", "compare"]
@@ -277,38 +277,28 @@ def compare(
     """
     chosen = CompareOptions(**options)
     rollouts = rollout or Rollout(), other_rollout or rollout or Rollout()
-    reading, counts = Reading(columns, frozen, evaluation), are_counts(first, second)
-    if not counts and not are_recorded(first, second, reading.columns):
-        return _compare_policies((first, second), env, rollouts, chosen, progress)
-    given = {"env": env} if env is not None else {}
-    for each in rollouts:
-        given |= {k: v for k, v in vars(each).items() if v != getattr(Rollout(), k)}
-    if given:
-        raise InputError(f"expected no `{next(iter(given))}` for recorded episodes")
-    if counts:
-        return compare_counts(first, second, chosen, reading)
-    return _compare_recordings(first, second, chosen, reading)
+    reading = {"columns": columns or None, "frozen": frozen, "evaluation": evaluation}
+    opened: Any = open_both(first, second, env, rollouts, **reading)
+    if isinstance(opened[0], PolicySource):
+        return _compare_policies(opened, rollouts, chosen, progress)
+    if any(each.table and not each.table["ordered"] for each in opened):
+        return compare_counts(opened, chosen)
+    return _compare_recordings(opened, chosen)
 
 
-def _compare_recordings(
-    first: Any, second: Any, options: CompareOptions, reading: Reading
-) -> Comparison:
-    one, other, gamma = load_samples(first, second, options.gamma, reading)
+def _compare_recordings(recordings: Sequence[Recording], options: CompareOptions) -> Comparison:
+    one, other, gamma = samples_of(recordings, options.gamma)
     seed = resolve_seed(options.seed) if options.order == "random" else None
     options = replace(options, candidates=options.candidates * one.candidates * other.candidates)
-    found, others = {}, other.by_task()
-    for task, sample in one.by_task().items():
-        found[task] = pair(sample, others[task], seed)
-    paired = {task: each[:2] for task, each in found.items()}
-    notes = [note for *_, note in found.values()]
-    known = {"seed": seed, "pairing": "; ".join(dict.fromkeys(notes))}
-    return _judge(paired, options, gamma, known)
+    others = other.by_task()
+    found = {task: pair(part, others[task], seed) for task, part in one.by_task().items()}
+    known = {"seed": seed, "pairing": "; ".join({note: 0 for *_, note in found.values()})}
+    return _judge({task: each[:2] for task, each in found.items()}, options, gamma, known)
 
 
 def _compare_policies(
-    policies: tuple[Any, Any],
-    env: Any,
-    rollouts: tuple[Rollout, Rollout],
+    sources: Sequence[PolicySource],
+    rollouts: Sequence[Rollout],
     options: CompareOptions,
     progress: bool,
 ) -> Comparison:
@@ -317,33 +307,27 @@ def _compare_policies(
         raise InputError(
             "expected no `order` random for policies: their episodes have common seeds"
         )
-    sources = one, other = [
-        policy_source(policy, env, rollout.env_kwargs)
-        for policy, rollout in zip(policies, rollouts, strict=True)
-    ]
-    if one.environment.to_json() != other.environment.to_json():
+    one, other = (source.environment for source in sources)
+    if one.to_json() != other.to_json():
         raise InputError(
-            f"expected policies for one environment, found {one.environment.id} for A and "
-            f"{other.environment.id} for B: give `env`"
+            f"expected policies for one environment, found {one.id} for A and {other.id} for B: "
+            "give `env`"
         )
     gamma = 1.0 if options.gamma == "auto" else options.gamma
-    seed = resolve_seed(options.seed)
+    known = {"seed": (seed := resolve_seed(options.seed)), "pairing": "paired by seed"}
     comparison: Comparison | None = None
     recorded: tuple[list[Episode], list[Episode]] = [], []
-    while comparison is None or not comparison.decided:
-        first = len(recorded[0])
-        count = min(options.batch, options.max_episodes - first)
-        if not count:
-            break
-        samples = []
+    for first in range(0, options.max_episodes, options.batch):
+        count, samples = min(options.batch, options.max_episodes - first), []
         for source, rollout, kept in zip(sources, rollouts, recorded, strict=True):
             given = source.policy, source.environment, count, seed
             found = collect(*given, first=first, progress=progress, **rollout.arguments)
             kept += found
             name = str(found.subject["policy"]["name"])
             samples.append(Sample.of(name, join(kept, found.subject), gamma))
-        known = {"seed": seed, "pairing": "paired by seed"}
         comparison = _judge({"": samples}, options, gamma, known, comparison, rolled_out=True)
+        if comparison.decided:
+            break
     assert comparison is not None  # there is at least one batch
     return comparison
 

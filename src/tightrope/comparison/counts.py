@@ -1,19 +1,19 @@
 """Two counts such as 74/80 and 91/120: no pairs and no order, so two answers; section D."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tightrope.bounds import rate_difference_lower, rate_sequence, rate_test
 from tightrope.certificates.text import percent, rounded
 from tightrope.comparison.questions import UNDECIDED, ends_text, smallest
+from tightrope.comparison.samples import Recording
 from tightrope.errors import InputError, as_lines
-from tightrope.rollouts.results_table import Reading, counts_of, is_results, read_results
 
 if TYPE_CHECKING:
     from tightrope.comparison.compare import CompareOptions
 
-__all__ = ["Answer", "CountComparison", "are_counts", "compare_counts"]
+__all__ = ["Answer", "CountComparison", "compare_counts"]
 
 _MOST = 64  # times the episodes there are, up to which a forecast goes
 
@@ -111,17 +111,7 @@ def _points(low: float, high: float) -> str:
     return ends_text(100 * low, 100 * high)
 
 
-def are_counts(first: Any, second: Any) -> bool:
-    """Whether one of two results is counts."""
-    return any(
-        counts_of(each) is not None if isinstance(each, str) else not getattr(each, "ordered", True)
-        for each in (first, second)
-    )
-
-
-def compare_counts(
-    first: Any, second: Any, options: "CompareOptions", reading: Reading
-) -> CountComparison:
+def compare_counts(recordings: Sequence[Recording], options: "CompareOptions") -> CountComparison:
     """Compare counts, or the successes in a table with counts.
 
     Raises:
@@ -130,28 +120,25 @@ def compare_counts(
     for name in ("gamma", "return_range", "fail_below", "termination", "order"):
         if getattr(options, name) != getattr(type(options), name):
             raise InputError(f"expected no `{name}` for counts, which have no returns and no order")
-    names, counts = [], []
-    for source in (first, second):
-        if not is_results(source, reading.columns):
-            raise InputError(f"expected counts or a table of results with counts, found {source!r}")
-        table = read_results(source, **vars(reading))
-        if table.success is None or len(table.tasks) > 1:
+    counts, candidates = [], options.candidates
+    for each in recordings:
+        success = each.episodes.success
+        if each.table is None or success is None or len(each.table["tasks"]) > 1:
             raise InputError(
-                f"expected successes of one task to compare with counts, found {table.name}"
+                f"expected successes of one task to compare with counts, found {each.name}"
             )
-        names.append(table.name)
-        counts.append((int(table.success.sum()), len(table)))
-        options = replace(options, candidates=options.candidates * table.candidates)
-    ledger = options.ledger(["difference"])
+        counts.append((int(success.sum()), len(success)))
+        candidates *= each.table["candidates"]
+    ledger = replace(options, candidates=candidates).ledger(["difference"])
     side = ledger.failure("difference: lower")
     one, other = counts
     return CountComparison(
-        names=(names[0], names[1]),
+        names=(recordings[0].name, recordings[1].name),
         counts=(one, other),
         fixed=_fixed(one, other, side),
         looked=_looked(one, other, side),
         confidence=ledger.confidence,
-        candidates=options.candidates,
+        candidates=candidates,
     )
 
 

@@ -1,6 +1,6 @@
 """Samples: the numbers of each episode of a policy, and which episodes of two are paired."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope.certificates.certify import open_source
 from tightrope.certificates.evidence import every
+from tightrope.certificates.folder import DOCUMENT, load_certificate
 from tightrope.certificates.options import Auto
 from tightrope.errors import InputError
-from tightrope.rollouts import Episodes, is_recording, load_episodes
-from tightrope.rollouts.results_table import Reading, is_results, read_results, table_of, unit_of
+from tightrope.rollouts import Episodes, PolicySource, Rollout, is_recording
+from tightrope.rollouts.results_table import is_results, table_of, unit_of
 from tightrope.seeds import Stream, child_seed
 
 if TYPE_CHECKING:
     from tightrope.certificates.certificate import Certificate
 
-__all__ = ["Sample", "are_recorded", "load_samples", "pair"]
+__all__ = ["Recording", "Sample", "open_both", "pair", "samples_of"]
 
 _OUTCOMES = 3  # episodes of each kind that are in order by no chance any more
 _ORDERED = {  # how each column is called, and how many episodes in order are likewise
@@ -112,12 +114,47 @@ class Sample:
         return found
 
 
-def are_recorded(first: Any, second: Any, columns: str = "") -> bool:
-    """Whether both are recordings, tables or certificates, rather than policies.
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """Recorded episodes, opened.
+
+    Attributes:
+        name: of the file.
+        episodes: whole ones.
+        made: the certificate that they come from; None for others.
+        table: what is recorded of the table that they come from; None for others.
+    """
+
+    name: str
+    episodes: Episodes
+    made: "Certificate | None"
+    table: Mapping[str, Any] | None
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What must be the same in two of them, by what is expected; None where not known."""
+        subject, table, made = self.episodes.subject, self.table, self.made
+        tasks = () if table is None else table["tasks"]
+        gamma = None if table is None else 1.0
+        return {
+            "episodes of one environment": subject.get("environment", {}).get("id"),
+            "observations of one size in numbers": self.episodes.observations.shape[1] or None,
+            "returns of one unit": "return" if table is None else unit_of(table["columns"]),
+            "the same tasks": ", ".join(sorted(name for name, _ in tasks)) or "a single one",
+            _DISCOUNT: gamma if made is None else made.settings.gamma,
+            "certificates with one `thin`": None if made is None else made.thin,
+        }
+
+
+def open_both(
+    first: Any, second: Any, env: Any, rollouts: Sequence[Rollout], **reading: Any
+) -> list[PolicySource] | list[Recording]:
+    """Two policies to roll out, or two recordings, tables or certificates.
 
     Raises:
-        InputError: one is and the other is not.
+        InputError: one is a policy and the other is recorded, or there is no such thing.
     """
+    columns = reading["columns"]
     recorded = [
         _is_certificate(source) or is_results(source, columns) or is_recording(source)
         for source in (first, second)
@@ -128,88 +165,57 @@ def are_recorded(first: Any, second: Any, columns: str = "") -> bool:
             f"expected two policies or two recordings, found {kinds[0]} as A and {kinds[1]} as B: "
             "record episodes of the policy with tightrope collect"
         )
-    return recorded[0]
+    opened: list[Any] = []
+    for source, rollout in zip((first, second), rollouts, strict=True):
+        made = load_certificate(source) if _is_certificate(source) else None
+        given = {} if made else reading
+        found = open_source(made.rollouts if made else source, env, rollout, **given)
+        if isinstance(found, PolicySource):
+            opened.append(found)
+            continue
+        name = Path(source).name if isinstance(source, str | Path) else type(source).__name__
+        table = table_of(found)
+        name = name if table is None or made else found.subject["log"]
+        opened.append(Recording(name, found, made, table))
+    return opened
 
 
-def load_samples(
-    first: Any, second: Any, gamma: float | Auto, reading: Reading
+def _is_certificate(source: Any) -> bool:
+    return isinstance(source, str | Path) and (Path(source) / DOCUMENT).is_file()
+
+
+def samples_of(
+    recordings: Sequence[Recording], gamma: float | Auto
 ) -> tuple[Sample, Sample, float]:
     """Both samples, and the discount factor of their returns.
 
     Args:
-        first: episodes by any name, a table of results, or the folder of a certificate.
-        second: the same.
+        recordings: of A and of B.
         gamma: discount factor; auto: that of the certificates, else 1.
-        reading: how tables are read.
 
     Raises:
         InputError: environments, observations, units, tasks, discount factors or steps that count
             differ, or episodes are missing.
     """
-    loaded = [_load(each, label, reading) for each, label in ((first, "A"), (second, "B"))]
-    facts = [_facts(*each[1:]) for each in loaded]
-    for what, one in facts[0].items():
-        other = facts[1][what]
-        if one != other and None not in (one, other):
-            raise InputError(f"expected {what}, found {one} in A and {other} in B")
-    known = [each[_DISCOUNT] for each in facts if each[_DISCOUNT] is not None]
+    for label, each in zip("AB", recordings, strict=True):
+        if partial := each.episodes.subject.get("partial"):
+            raise InputError(
+                f"expected a whole collection as {label}, found a partial one ({partial}): it "
+                "favours short episodes, so collect again"
+            )
+    facts, others = (each.facts for each in recordings)
+    for what, one in facts.items():
+        if None not in (one, others[what]) and one != others[what]:
+            raise InputError(f"expected {what}, found {one} in A and {others[what]} in B")
+    known = [each for each in (facts[_DISCOUNT], others[_DISCOUNT]) if each is not None]
     discount = (known or [1.0])[0] if gamma == "auto" else gamma
     if known and discount != known[0]:
         raise InputError(
             f"expected the `gamma` of the certificates or tables, {known[0]:g}, found {gamma:g}: "
             "they know no other"
         )
-    one, other = (Sample.of(name, episodes, discount, made) for name, episodes, made in loaded)
-    return one, other, discount
-
-
-def _facts(episodes: Episodes, made: "Certificate | None") -> dict[str, Any]:
-    """What must be the same in both, by what is expected; None where it is not known."""
-    table = table_of(episodes)
-    gamma = None if table is None else 1.0
-    tasks = () if table is None else table["tasks"]
-    return {
-        "episodes of one environment": episodes.subject.get("environment", {}).get("id"),
-        "observations of one size in numbers": episodes.observations.shape[1] or None,
-        "returns of one unit": "return" if table is None else unit_of(table["columns"]),
-        "the same tasks": ", ".join(sorted(name for name, _ in tasks)) or "a single one",
-        _DISCOUNT: gamma if made is None else made.settings.gamma,
-        "certificates with one `thin`": None if made is None else made.thin,
-    }
-
-
-def _is_certificate(source: Any) -> bool:
-    from tightrope.certificates.folder import DOCUMENT
-
-    return isinstance(source, str | Path) and (Path(source) / DOCUMENT).is_file()
-
-
-def _load(source: Any, label: str, reading: Reading) -> "tuple[str, Episodes, Certificate | None]":
-    """A name, the episodes, and the certificate that they come from."""
-    name = Path(source).name if isinstance(source, str | Path) else type(source).__name__
-    made = None
-    if is_results(source, reading.columns):
-        read = read_results(source, **vars(reading))
-        name, episodes = read.name, read.episodes()
-    elif _is_certificate(source):
-        from tightrope.certificates.folder import load_certificate
-
-        made = load_certificate(source)
-        episodes = made.rollouts
-    else:
-        episodes = load_episodes(source, reading.columns or None)
-    if partial := episodes.subject.get("partial"):
-        raise InputError(
-            f"expected a whole collection as {label}, found a partial one ({partial}): it favours "
-            "short episodes, so collect again"
-        )
-    table = table_of(episodes)
-    if table is not None and not table["ordered"]:
-        raise InputError(
-            f"expected the table itself as {label}, found a certificate or recording of counts, "
-            f"{name}: compare the counts that it was made from"
-        )
-    return name, episodes, made
+    first, second = (Sample.of(r.name, r.episodes, discount, r.made) for r in recordings)
+    return first, second, discount
 
 
 def pair(first: Sample, second: Sample, seed: int | None = None) -> tuple[Sample, Sample, str]:

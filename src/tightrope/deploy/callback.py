@@ -69,7 +69,7 @@ class CertifyCallback(BaseCallback):
         super().__init__(verbose)
         if every is not None and every < 1:
             raise InputError(f"`every` must be a whole number of at least 1, found {every!r}")
-        self.options = Options.of(options)
+        self.options = Options(**options)
         self.env, self.every, self.out = env, every, out
         self.rollout, self.preset_values = rollout or Rollout(), preset_values
         self.certificates: dict[int, Certificate] = {}

@@ -308,10 +308,7 @@ def _confidence(record: "Record", asked: Sequence[Condition], c: Conditions) -> 
     what = "all statements that need only independent episodes hold together"
     if used:
         found = max(found, 1.0 - apart)
-        listed = ", ".join(map(str, used))
-        what = (
-            f"statement {listed} holds" if len(used) == 1 else f"statements {listed} hold together"
-        )
+        what = f"what was used (statement {', '.join(map(str, used))}) holds"
     passed = found >= c.min_confidence - _ROUNDING
     reason = f"{what} with confidence {percent(found)}"
     yield Condition("min_confidence", c.min_confidence, found, passed, None, reason)

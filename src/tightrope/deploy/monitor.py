@@ -90,6 +90,7 @@ class Monitor:
 
     Args:
         source: a certificate, its folder, or a file that :meth:`save` wrote.
+        gamma: the discount factor that you expect: another one than the certificate's is refused.
 
     Attributes:
         predictor: of returns.
@@ -99,12 +100,17 @@ class Monitor:
         InputError: the certificate has no monitor statement, or there is no such file.
     """
 
-    def __init__(self, source: "Certificate | str | Path") -> None:
+    def __init__(self, source: "Certificate | str | Path", *, gamma: float | None = None) -> None:
         if isinstance(source, str | Path) and Path(source).suffix == ".safetensors":
             read = _saved(Path(source))
         else:
             read = _certified(source)
         self.predictor, self.calibration = read
+        if gamma not in (None, self.calibration.gamma):
+            raise InputError(
+                f"expected the discount {self.calibration.gamma:g} of the certificate as `gamma`, "
+                f"found {gamma!r}: certify with that one to monitor with it"
+            )
         self._step, self._running = 0, False
         self._since: int | None = None
 

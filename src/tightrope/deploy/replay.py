@@ -20,7 +20,7 @@ from tightrope.deploy.watch import open_policy
 from tightrope.errors import InputError, one_line
 from tightrope.policies import Policy, act_in_blocks
 from tightrope.rollouts import Episode, Episodes, Rollout
-from tightrope.rollouts.collect import describe, episode_seeds
+from tightrope.rollouts.collecting import describe, episode_seeds
 from tightrope.rollouts.stepping import roll_out
 
 __all__ = ["ReplayedEpisode", "replay"]
@@ -96,7 +96,7 @@ def replay(
     replayed = []
     for index in np.sort(np.random.default_rng().permutation(len(recorded))[:episodes]):
         with contextlib.closing(built.make()) as made:  # a reset may leave something behind
-            replayed.append(_again(recorded.episode(int(index)), loaded, made))
+            replayed.append(_again(recorded[index], loaded, made))
     problems = list(_subject_problems(recorded, describe(loaded, built)))
     return replayed, [*problems, *(line for one in replayed for line in one.problems)]
 

@@ -17,7 +17,7 @@ from tightrope.environments import EnvInfo, recorded_environment
 from tightrope.errors import InputError, one_line
 from tightrope.policies import BLOCK, Policy, act_in_blocks, check_actions, rows_are_stable
 from tightrope.rollouts import Rollout, episode_seeds, policy_source
-from tightrope.rollouts.collect import fitting
+from tightrope.rollouts.collecting import fitting
 from tightrope.rollouts.stepping import roll_out
 from tightrope.seeds import Seed, resolve_seed
 
@@ -166,7 +166,8 @@ def _episode(env: MonitorWrapper, policy: Policy, block: int, seed: int) -> Moni
     statuses: list[Any] = []
 
     def act(observation: Any) -> Any:
-        rows = np.asarray(observation, np.float32)[None]  # (1, features)
+        statuses.append(env.status)
+        rows = observation[None]  # (1, features)
         drawn = noise.standard_normal((1, policy.noise_size), np.float32)
         actions = act_in_blocks(policy, rows, drawn, block=block)
         check_actions(policy, actions, env.action_space)
@@ -174,12 +175,13 @@ def _episode(env: MonitorWrapper, policy: Policy, block: int, seed: int) -> Moni
 
     try:
         with contextlib.redirect_stdout(sys.stderr):
-            roll_out(act, env, seed, watch=lambda _: statuses.append(env.status))
+            roll_out(act, env, seed)
     except InputError:
         raise
     except Exception as error:  # whatever the environment or the policy raises
         line = f"{type(error).__name__}: {one_line(error)}"
         raise InputError(f"an episode failed: {line}") from error
+    statuses.append(env.status)
     return MonitoredEpisode(seed, tuple(statuses[1:]))  # the first is that of the reset
 
 

@@ -19,7 +19,6 @@ from tightrope.policies.mlp import load_mlp
 from tightrope.policies.policy import FunctionPolicy, Policy, as_policy
 from tightrope.policies.record import find_record, policy_file
 from tightrope.policies.sb3 import load_sb3
-from tightrope.policies.zoo import find_run
 
 __all__ = ["load_policy"]
 
@@ -55,6 +54,8 @@ def load_policy(
     Raises:
         InputError: there is no such policy, it is damaged, or it needs `trust` or `normalize`.
     """
+    from tightrope.policies.zoo import find_run  # with gymnasium
+
     if isinstance(normalize, str):
         normalize = Path(normalize)
     if not isinstance(normalize, Path | None) and normalize is not False:

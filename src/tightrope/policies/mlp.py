@@ -118,27 +118,19 @@ class MLPPolicy:
     choices: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        for what, value, known in (
-            ("a head", self.head, get_args(Head)),
-            ("an activation", self.activation, tuple(ACTIVATIONS)),
-        ):
-            if value not in known:
-                raise InputError(f"expected {what} among {', '.join(known)}, found {value!r}")
+        if self.head not in get_args(Head) or self.activation not in ACTIVATIONS:
+            known = f"{', '.join(get_args(Head))}, and one of {', '.join(ACTIVATIONS)}"
+            raise InputError(f"expected one of {known}, found {self.head!r}, {self.activation!r}")
         layers, biases, norms = len(self.weights), len(self.biases), len(self.norms)
         if not 1 <= layers == biases or norms not in (0, layers - 1):
             raise InputError(
                 f"expected a bias for each layer, and a layer norm for each hidden one or none, "
                 f"found {layers} layers, {biases} biases and {norms} norms"
             )
-        for name, array in self.arrays().items():
-            wanted = 2 if re.fullmatch(r"(\d+|log_std)\.weight", name) else 1
-            if array.ndim != wanted and name not in ("low", "high"):
-                raise InputError(f"expected {name} of {wanted} dimensions, found {array.shape}")
-        rows = np.zeros((2, len(self.weights[0])), np.float32)
-        if self.normalizer is not None and self.normalizer.mean.shape != rows.shape[1:]:
-            found = self.normalizer.mean.shape
-            raise InputError(f"expected statistics of {rows.shape[1]} features, found {found}")
         try:
+            rows = np.zeros((2, len(self.weights[0])), np.float32)
+            if self.normalizer is not None and self.normalizer.mean.shape != rows.shape[1:]:
+                raise ValueError(f"{self.normalizer.mean.shape} statistics of observations")
             with np.errstate(all="ignore"):
                 actions = self.act(rows, np.zeros((2, self.noise_size), np.float32))
         except (ValueError, TypeError, IndexError) as error:

@@ -230,27 +230,24 @@ def _is_plain(name: Any, tensor: Any) -> bool:
 
 def _refuse_unsupported(archive: _Zip, env: Any) -> None:
     """Say at once what no setting would make work."""
-    name, state = archive.path.name, archive.state
-    if ".recurrent" in archive.module or any("lstm" in weight for weight in state):
-        raise InputError(
-            f"expected a policy without memory, found a recurrent one in {name}: roll it out with "
-            "your own function, tightrope.collect(rollout=...), and certify the episodes"
-        )
-    if "maskable" in archive.module and hasattr(env.unwrapped, "action_masks"):
-        raise InputError(
-            f"expected a policy without masks, found a MaskablePPO in {name} and an environment "
-            "with `action_masks`: give it as file.py:name, a function that masks its actions"
-        )
     space = archive.data.get("observation_space")
     space = space if isinstance(space, dict) else {}
     sizes = re.findall(r"\d+", str(space.get("_shape") or space.get("shape")))
+    layers = " ".join(archive.state)
+    recurrent = ".recurrent" in archive.module or "lstm" in layers
+    masked = "maskable" in archive.module and hasattr(env.unwrapped, "action_masks")
     # SB3 treats what it takes for images in ways that no weight shows.
-    image = len(sizes) == 3 and "uint8" in str(space.get("dtype"))
-    if image or any(".cnn." in weight for weight in state):
-        raise InputError(
-            f"expected a policy of vectors (MlpPolicy or MultiInputPolicy), found one of images in "
-            f"{name}: give it as file.py:name, a function of the flattened observations"
-        )
+    images = ".cnn." in layers or (len(sizes) == 3 and "uint8" in str(space.get("dtype")))
+    for found, wanted, what, instead in (
+        (recurrent, "without memory", "a recurrent one", "of a `seed` that rolls it out"),
+        (masked, "without masks", "a MaskablePPO and `action_masks`", "that masks its actions"),
+        (images, "of vectors", "one of images", "of the flattened observations"),
+    ):
+        if found:
+            raise InputError(
+                f"expected a policy {wanted}, found {what} in {archive.path.name}: give it as "
+                f"file.py:name, a function {instead}"
+            )
 
 
 def _statistics(
@@ -460,22 +457,11 @@ def _load_by_sb3(archive: _Zip) -> Any:
         )
     try:
         kind = getattr(needed(_ALGORITHMS[algorithm][0], name), algorithm)
-        policy = kind.load(archive.path, device="cpu").policy
+        return kind.load(archive.path, device="cpu").policy
     except InputError:
         raise
-    except ModuleNotFoundError as error:
-        raise InputError(
-            f"cannot load {name}: it needs the module {error.name!r}, which is not installed "
-            "here: install it, or run where it can be imported"
-        ) from error
     except Exception as error:  # whatever the unpickled code raises
         raise InputError(
             f"SB3 cannot load {name} ({type(error).__name__}: {one_line(error)}): load it in "
             "Python and give it as file.py:name"
         ) from error
-    if len(getattr(policy.observation_space, "shape", None) or ()) != 1:
-        raise InputError(
-            f"expected a policy of vectors, found one of {policy.observation_space} in "
-            f"{name}: give it as file.py:name, a function of the flattened observations"
-        )
-    return policy

@@ -13,16 +13,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tightrope.environments import EnvInfo, EnvKwargs
+import gymnasium as gym
+import numpy as np
+
+from tightrope.environments import EnvInfo, EnvKwargs, stated_environment
 from tightrope.errors import InputError, one_line
 from tightrope.policies.inert import read_yaml
 from tightrope.policies.vecnormalize import find_statistics
 
-__all__ = ["ZooRun", "find_run", "run_environment"]
+__all__ = ["TimeFeature", "ZooRun", "find_run", "run_environment"]
 
 _FILES = ("args.yml", "config.yml")
 _METRICS = "train_eval_metrics.zip"  # in published repositories; no policy
-_TIME_FEATURE, _KNOWN = "TimeFeatureWrapper", ("max_steps", "test_mode")
 _FLATTENING = ("FlattenObservation", "FlattenDictWrapper")  # done here for every environment
 
 
@@ -67,45 +69,40 @@ def find_run(source: str | Path) -> ZooRun | None:
     if not (path.is_dir() or (path.suffix == ".zip" and path.is_file())):
         return None
     places = [folder, *sorted(entry for entry in folder.iterdir() if entry.is_dir())]
-    place = next((each for each in places if any((each / n).is_file() for n in _FILES)), None)
+    found = next((each for each in places if any((each / n).is_file() for n in _FILES)), None)
     zips = [each for each in sorted(folder.glob("*.zip")) if each.name != _METRICS]
-    if place is None:
-        return _published(zips[0]) if path == folder and len(zips) == 1 else None
-    if not zips:
+    alone = found is None and path == folder and len(zips) == 1 and _is_policy(zips[0])
+    if not zips or (found is None and not alone):
         return None
+    place = found or folder
     arguments, config = (_read(place / name) for name in _FILES)
     environment = arguments.get("env") or (place.name if place != folder else None)
     policy = path if path != folder else _policy(folder, zips, environment, arguments.get("algo"))
-    environment = environment or _environment(policy)
-    statistics = find_statistics(policy)
-    if statistics is None and place != folder:
-        statistics = find_statistics(place / policy.name)
+    named = re.fullmatch(r"[a-z0-9_]+-(\w[\w-]*-v\d+)", policy.stem)  # such as ppo-Hopper-v4
+    environment = environment or (named and named[1])
+    statistics = find_statistics(policy) or find_statistics(place / policy.name)
     kwargs = arguments.get("env_kwargs") or _read(place / "env_kwargs.yml")
     if not isinstance(kwargs, Mapping):
         raise InputError(f"expected arguments by name as env_kwargs in {str(place)!r}")
-    kwargs = {name: value for name, value in kwargs.items() if name != "render_mode"}
-    name = None if environment is None else str(environment)
-    normalized = _normalizes(config, statistics is not None)
-    return ZooRun(policy, statistics, normalized, name, kwargs, config)
+    return ZooRun(
+        policy,
+        statistics,
+        None if alone else _normalizes(config, statistics is not None),
+        None if environment is None else str(environment),
+        {name: value for name, value in kwargs.items() if name != "render_mode"},
+        config,
+    )
 
 
-def _published(policy: Path) -> ZooRun | None:
-    """The run of the only zip in a folder, if it is SB3's."""
-    if not policy.is_file():  # a link may lead to a device or a pipe, which never ends
-        return None
+def _is_policy(path: Path) -> bool:
+    """Whether a zip is SB3's."""
+    if not path.is_file():  # a link may lead to a device or a pipe, which never ends
+        return False
     try:
-        with zipfile.ZipFile(policy) as archive:
-            if not {"data", "policy.pth"} <= set(archive.namelist()):
-                return None
+        with zipfile.ZipFile(path) as archive:
+            return {"data", "policy.pth"} <= set(archive.namelist())
     except (OSError, zipfile.BadZipFile):
-        return None
-    return ZooRun(policy, find_statistics(policy), None, _environment(policy), {}, {})
-
-
-def _environment(policy: Path) -> str | None:
-    """The id in a name such as ``ppo-Hopper-v4.zip``."""
-    found = re.fullmatch(r"[a-z0-9_]+-(\w[\w-]*-v\d+)", policy.stem)
-    return found[1] if found else None
+        return False
 
 
 def _normalizes(config: Mapping[str, Any], default: bool) -> bool:
@@ -116,9 +113,8 @@ def _normalizes(config: Mapping[str, Any], default: bool) -> bool:
         normalize = re.search(r"norm_obs['\"]?\s*[:=]\s*False", normalize) is None
     elif isinstance(normalize, Mapping):
         keywords, normalize = normalize, True
-    return bool(normalize) and not (
-        isinstance(keywords, Mapping) and not keywords.get("norm_obs", True)
-    )
+    off = isinstance(keywords, Mapping) and not keywords.get("norm_obs", True)
+    return bool(normalize) and not off
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -136,16 +132,15 @@ def _read(path: Path) -> dict[str, Any]:
 def _policy(folder: Path, zips: list[Path], environment: Any, algorithm: Any) -> Path:
     """The last policy: named after its environment, or the only one."""
     name = str(environment).replace("/", "-")
-    for stem in (name, f"{algorithm}-{name}"):
-        if (folder / f"{stem}.zip").is_file():
-            return folder / f"{stem}.zip"
-    if len(zips) != 1:
+    usual = [folder / f"{stem}.zip" for stem in (name, f"{algorithm}-{name}")]
+    named = [path for path in usual if path in zips]
+    if not named and len(zips) > 1:
         listed = ", ".join(path.name for path in zips[:6])
         raise InputError(
             f"expected {name}.zip in {str(folder)!r}, found {listed}: give one of them, such as "
             f"{str(folder / 'best_model.zip')!r}"
         )
-    return zips[0]
+    return (named or zips)[0]
 
 
 def run_environment(run: ZooRun, env: str | None = None, env_kwargs: EnvKwargs = None) -> EnvInfo:
@@ -163,52 +158,29 @@ def run_environment(run: ZooRun, env: str | None = None, env_kwargs: EnvKwargs =
     Raises:
         InputError: nothing names it, or it needs what only `env` can give.
     """
-    if env is not None:
-        return _wrapped(EnvInfo.of(env, env_kwargs), _wrappers(run))
-    folder, name = str(run.policy.parent), run.environment
-    if name is None or ":" in name:
-        found = "no file that names one" if name is None else f"{name[:80]!r}, a module to import"
-        raise InputError(f"expected `env`, found {found} in {folder!r}: if you know it, give it")
-    stacked = run.config.get("frame_stack")
-    if stacked and stacked != 1:
-        raise InputError(
-            f"expected a policy of single observations, found one of {str(stacked)[:20]} stacked "
-            f"frames in {folder!r}: give `env` as file.py:function, a function that returns an "
-            "environment that stacks them"
-        )
     wrappers = _wrappers(run)
-    unknown = next((path for path, _ in wrappers if _TIME_FEATURE not in path), None)
-    if unknown is not None:
-        raise InputError(
-            f"expected no wrapper but {_TIME_FEATURE}, found {unknown[:100]!r} in the config.yml "
-            f"of {folder!r}: give `env` as file.py:function, a function that returns "
-            f"{unknown.rpartition('.')[2][:60]}(gymnasium.make({name!r}))"
-        )
-    if not all(_is_number(value) for value in run.arguments.values()):
-        raise InputError(
-            f"expected `env` and `env_kwargs`, found the arguments {str(dict(run.arguments))[:80]} "
-            f"in {folder!r}: if you know them, give both"
-        )
-    return _wrapped(EnvInfo.of(EnvInfo.of(name, run.arguments), env_kwargs), wrappers)
-
-
-def _wrapped(info: EnvInfo, wrappers: list[tuple[str, dict[str, Any]]]) -> EnvInfo:
-    """With the time as a feature, if it is among the wrappers."""
-    given = [kwargs for path, kwargs in wrappers if _TIME_FEATURE in path]
-    if not given:
-        return info
-    from tightrope.policies.time_feature import TimeFeature
-
-    env = info.build()
-    for kwargs in given:
-        known = {name: value for name, value in kwargs.items() if name in _KNOWN}
-        env = TimeFeature(env, **known)
-    return EnvInfo.of(env)
-
-
-def _is_number(value: Any) -> bool:
-    several = value if isinstance(value, list) else [value]
-    return all(isinstance(each, bool | int | float) for each in several)
+    timed = [kwargs for name, kwargs in wrappers if "TimeFeatureWrapper" in name]
+    if env is None:
+        folder, name = str(run.policy.parent), run.environment
+        if name is None:
+            raise InputError(f"expected `env`, found no file that names one in {folder!r}")
+        frames = run.config.get("frame_stack") or 1
+        unknown = [path for path, _ in wrappers if "TimeFeatureWrapper" not in path]
+        if unknown or frames != 1:
+            wrapper = unknown[0] if unknown else "gymnasium.wrappers.FrameStackObservation"
+            found = repr(wrapper[:100]) if unknown else f"{str(frames)[:20]} stacked frames"
+            raise InputError(
+                f"expected no wrapper but TimeFeatureWrapper, found {found} in the config.yml of "
+                f"{folder!r}: give `env` as file.py:function, a function that returns "
+                f"{wrapper.rpartition('.')[2][:60]}(gymnasium.make({name[:80]!r}))"
+            )
+        info = EnvInfo.of(stated_environment(name, run.arguments), env_kwargs)
+    else:
+        info = EnvInfo.of(env, env_kwargs)
+    for kwargs in timed:
+        known = {name: kwargs[name] for name in ("max_steps", "test_mode") if name in kwargs}
+        info = EnvInfo.of(TimeFeature(info.build(), **known))
+    return info
 
 
 def _wrappers(run: ZooRun) -> list[tuple[str, dict[str, Any]]]:
@@ -220,3 +192,45 @@ def _wrappers(run: ZooRun) -> list[tuple[str, dict[str, Any]]]:
             pairs = each.items() if isinstance(each, Mapping) else [(each, {})]
             found += [(str(path), kw if isinstance(kw, dict) else {}) for path, kw in pairs]
     return [pair for pair in found if pair[0].rpartition(".")[2] not in _FLATTENING]
+
+
+class TimeFeature(gym.Wrapper, gym.utils.RecordConstructorArgs):
+    """Appends 1 - t / limit to observations, as sb3-contrib's TimeFeatureWrapper does.
+
+    Args:
+        env: an environment of vectors, or of a dictionary with a vector `observation`.
+        max_steps: limit of an episode whose environment has none.
+        test_mode: append 1 at every step, to see whether the policy depends on the time.
+    """
+
+    def __init__(self, env: Any, max_steps: int = 1000, test_mode: bool = False) -> None:
+        gym.utils.RecordConstructorArgs.__init__(self, max_steps=max_steps, test_mode=test_mode)
+        super().__init__(env)
+        space = env.observation_space
+        keyed = isinstance(space, gym.spaces.Dict)
+        vector = space["observation"] if keyed else space
+        low, high = np.append(vector.low, 0.0), np.append(vector.high, 1.0)
+        kind: Any = vector.dtype
+        longer = gym.spaces.Box(low.astype(kind), high.astype(kind), dtype=kind)
+        together = {**space, "observation": longer} if keyed else {}
+        self.observation_space = gym.spaces.Dict(together) if keyed else longer
+        self.limit = (env.spec and env.spec.max_episode_steps) or max_steps
+        self.test_mode, self.steps = test_mode, 0
+
+    def reset(self, **kwargs: Any) -> Any:
+        """Start an episode."""
+        self.steps = 0
+        observation, info = self.env.reset(**kwargs)
+        return self._with_time(observation), info
+
+    def step(self, action: Any) -> Any:
+        """Take one step."""
+        self.steps += 1
+        observation, *rest = self.env.step(action)
+        return (self._with_time(observation), *rest)
+
+    def _with_time(self, observation: Any) -> Any:
+        if isinstance(observation, dict):
+            return {**observation, "observation": self._with_time(observation["observation"])}
+        left = 1.0 if self.test_mode else 1.0 - self.steps / self.limit
+        return np.append(observation, np.array(left, observation.dtype))

@@ -1,8 +1,8 @@
 """The return predictor in plain numpy, for calibration, pages and monitors; its file."""
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -31,6 +31,7 @@ __all__ = [
 
 FORMAT = "tightrope.predictor/3"
 _EPSILON = 1e-5  # of torch's layer normalisation
+_BLOCK = 512  # rows predicted at a time
 
 
 class Prediction(NamedTuple):
@@ -58,15 +59,25 @@ class ReturnPredictor:
     layer_norm: bool = True
 
     def __post_init__(self) -> None:
-        _require_layers(self.layers, self.scaling)
+        inputs, networks = self.scaling.features, len(self.layers[0])
+        if networks < 1:
+            raise InputError("expected at least one network, found none")
+        for values in self.layers:
+            if values.dtype != np.float32 or not np.isfinite(values).all():
+                raise InputError("expected finite float32 weights, found others")
+            if values.ndim != 3 or values.shape[:2] != (networks, inputs + 1):
+                raise InputError(f"expected a layer of {inputs} inputs, found {values.shape}")
+            inputs = values.shape[2]
+        if inputs != 1:
+            raise InputError(f"expected one output, found {inputs}")
 
     def __call__(self, observations: ArrayLike, *, elapsed: ArrayLike | None = None) -> Prediction:
         """Predictions for observations (rows, features), or for one (features,).
 
         Args:
             observations: as the environment gives them, flat.
-            elapsed: steps since the start of the episode, one per row; needed if, and only if, the
-                predictor has a clock.
+            elapsed: steps since the start of the episode, one per row; needed if the predictor has
+                a clock, and not looked at without.
 
         Raises:
             InputError: an argument is missing, not finite, or of another shape.
@@ -81,8 +92,6 @@ class ReturnPredictor:
             )
         if not np.isfinite(raw).all():
             raise InputError("expected finite observations, found NaN or infinity")
-        if elapsed is not None and self.scaling.clock is None:
-            raise InputError("expected no `elapsed`: this predictor has no clock")
         outputs = np.concatenate([*self._outputs(raw, elapsed)], axis=1)
         mean = self.scaling.returns(outputs.mean(axis=0))
         return Prediction(mean, self.scaling.width * outputs.std(axis=0))
@@ -104,8 +113,10 @@ class ReturnPredictor:
         self, observations: NDArray[np.float32], elapsed: ArrayLike | None
     ) -> Iterator[NDArray[np.float64]]:
         """(networks, rows) clipped outputs, a block of rows at a time."""
-        for block in self.scaling.blocks(observations, elapsed):
-            hidden = block.astype(np.float64)
+        times = np.atleast_1d(np.asarray(elapsed))
+        for start in range(0, max(1, len(observations)), _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            hidden = self.scaling.inputs(observations[rows], times[rows]).astype(np.float64)
             for index, layer in enumerate(self._exact):
                 if index:
                     hidden = self._activated(hidden)
@@ -153,10 +164,9 @@ def save_predictor(
     arrays, header = pack(predictor)
     if posteriors:  # the layers are the last posterior's means
         arrays = {name: each for name, each in arrays.items() if not name.startswith("network.")}
-    for t, gaussians in enumerate(posteriors):
-        for layer, mean in enumerate(gaussians.means):
-            arrays[f"{t}.{layer}.mean"] = mean
-            arrays[f"{t}.{layer}.log_variance"] = gaussians.log_variances[layer]
+    for t, one in enumerate(posteriors):
+        arrays |= {f"{t}.{i}.mean": layer for i, layer in enumerate(one.means)}
+        arrays |= {f"{t}.{i}.log_variance": layer for i, layer in enumerate(one.log_variances)}
     save_tensors(path, arrays, {**header, "format": FORMAT, "gaussians": len(posteriors)})
 
 
@@ -169,20 +179,21 @@ def load_predictor(path: Path) -> tuple[ReturnPredictor, tuple[Gaussians, ...]]:
     arrays, header = load_tensors(path, FORMAT)
     with damaged(path, "predictor"):
         layers, count = range(int(header["layers"])), int(header["gaussians"])
-        if count:
-            last = f"{count - 1}.{{}}.mean"
-            arrays |= {f"network.{i}": arrays[last.format(i)][None] for i in layers}
-        predictor = unpack(arrays, header)
         posteriors = tuple(
             Gaussians(
                 tuple(arrays[f"{t}.{i}.mean"] for i in layers),
                 tuple(arrays[f"{t}.{i}.log_variance"] for i in layers),
-                predictor.layer_norm,
+                header["layer_norm"],
             )
             for t in range(count)
         )
+        if posteriors:
+            arrays |= {f"network.{i}": mean[None] for i, mean in enumerate(posteriors[-1].means)}
+        predictor = unpack(arrays, header)
         for values in (part for one in posteriors for part in (one.means, one.log_variances)):
-            _require_layers([value[None] for value in values], predictor.scaling)
+            replace(
+                predictor, layers=tuple(value[None] for value in values)
+            )  # refuses what is none
             if [v.shape for v in values] != [v.shape for v in posteriors[0].means]:
                 raise InputError("expected Gaussians of one shape, found several")
         return predictor, posteriors
@@ -201,7 +212,7 @@ def pack(predictor: ReturnPredictor) -> tuple[dict[str, NDArray[Any]], dict[str,
         "range": scaling.source,
         "layers": len(predictor.layers),
         "layer_norm": predictor.layer_norm,
-        "clock": None if clock is None else {"limit": clock.limit, "gamma": clock.gamma},
+        "clock": None if clock is None else asdict(clock),
     }
 
 
@@ -226,18 +237,3 @@ def damaged(path: Path, what: str) -> Iterator[None]:
     except (LookupError, TypeError, ValueError, RuntimeError) as error:
         reason = f"no {error}" if isinstance(error, KeyError) else one_line(error)
         raise InputError(f"{str(path)!r} is damaged or no {what}: {reason}") from None
-
-
-def _require_layers(layers: Sequence[NDArray[Any]], scaling: Scaling) -> None:
-    """Raise InputError unless all are float32, finite, and layers that fit one another."""
-    inputs, networks = scaling.features, len(layers[0])
-    if networks < 1:
-        raise InputError("expected at least one network, found none")
-    for values in layers:
-        if values.dtype != np.float32 or not np.isfinite(values).all():
-            raise InputError("expected finite float32 weights, found others")
-        if values.ndim != 3 or values.shape[:2] != (networks, inputs + 1):
-            raise InputError(f"expected a layer of {inputs} inputs, found {values.shape}")
-        inputs = values.shape[2]
-    if inputs != 1:
-        raise InputError(f"expected one output, found {inputs}")

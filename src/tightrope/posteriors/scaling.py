@@ -1,13 +1,14 @@
 """Return range, observation scaling and clock: fixed before the calibration data are seen."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from pydantic import Field
 
 from tightrope.errors import InputError
+from tightrope.records import checked
 
 if TYPE_CHECKING:
     from tightrope.policies import TrainingRecord
@@ -24,7 +25,7 @@ _NARROWEST, _WIDEST, _APART = 1e-100, 1e100, 1e-10
 _FAR = np.float32(1e4)  # scaled observations are clipped here: their squares must stay finite
 
 
-@dataclass(frozen=True)
+@checked
 class Clock:
     """Two fixed features of the elapsed steps t with a time limit H; benchmarks/tightness.md.
 
@@ -39,39 +40,23 @@ class Clock:
         InputError: the limit is no whole number of at least 1, or gamma is outside [0, 1].
     """
 
-    limit: int
-    gamma: float
+    size: ClassVar[int] = 2  # features
+    limit: Annotated[int, Field(ge=1)]
+    gamma: Annotated[float, Field(ge=0, le=1)]
 
-    def __post_init__(self) -> None:
-        if isinstance(self.limit, bool) or not isinstance(self.limit, int) or self.limit < 1:
-            raise InputError(
-                f"expected a time limit of a whole number of steps, found {self.limit!r}"
-            )
-        if not 0 <= self.gamma <= 1:
-            raise InputError(f"expected a discount factor in [0, 1], found {self.gamma!r}")
-
-    @property
-    def size(self) -> int:
-        """How many features there are."""
-        return 2
-
-    def features(self, elapsed: ArrayLike) -> NDArray[np.float32]:
+    def features(self, elapsed: ArrayLike | None, rows: int) -> NDArray[np.float32]:
         """(rows, 2) features of the elapsed steps, whole numbers from 0 to below the limit.
 
         Raises:
-            InputError: a number is none of these.
+            InputError: they are missing, of another number, or none of these.
         """
         steps = np.atleast_1d(np.asarray(elapsed))
-        if steps.ndim != 1 or steps.dtype.kind not in "iuf":
+        fits = steps.shape == (rows,) and steps.dtype.kind in "iuf"
+        if not fits or not ((steps >= 0) & (steps < self.limit) & (steps == np.floor(steps))).all():
             raise InputError(
-                f"expected `elapsed` as one number of steps per row, found {steps.dtype} of shape "
-                f"{steps.shape}"
-            )
-        wrong = ~((steps >= 0) & (steps < self.limit) & (steps == np.floor(steps)))
-        if wrong.any():
-            raise InputError(
-                f"expected `elapsed` as whole steps from 0 to {self.limit - 1}, below the time "
-                f"limit, found {steps[wrong][0]:g}"
+                f"expected `elapsed`, the steps since the start of the episode, for each of {rows} "
+                f"observations: whole numbers from 0 to {self.limit - 1}, below the time limit; "
+                f"found {steps.tolist()!s:.80}"
             )
         left = self.limit - steps.astype(np.float64)
         features = np.stack([1.0 - left / self.limit, 1.0 - self.gamma**left], axis=1)
@@ -101,32 +86,24 @@ class Scaling:
     def __post_init__(self) -> None:
         for name in ("mean", "deviation"):
             array = getattr(self, name)
-            if array.dtype != np.float32 or array.ndim != 1:
+            if array.dtype != np.float32 or array.ndim != 1 or not np.isfinite(array).all():
                 raise InputError(
-                    f"expected one float32 {name} per feature, found {array.dtype} of shape "
-                    f"{array.shape}"
+                    f"expected one finite float32 {name} per feature, found {array.dtype} "
+                    f"{array.tolist()!s:.80}"
                 )
-            if not np.isfinite(array).all():
-                raise InputError(f"expected a finite {name} per feature, found NaN or infinity")
         if self.mean.shape != self.deviation.shape or not (self.deviation > 0).all():
             raise InputError("expected positive deviations, one for each mean, found others")
         if self.source not in get_args(RangeSource):
             raise InputError(
                 f"expected a range from fit, pilot, user or training, found {self.source!r}"
             )
-        if not 0 < self.high - self.low < np.inf:  # false for NaN, too
+        # Both are false for NaN.
+        apart = self.width >= _APART * max(abs(self.low), abs(self.high))
+        if not (_NARROWEST <= self.width <= _WIDEST and apart):
             raise InputError(
-                f"expected a finite return range with LO < HI, found [{self.low}, {self.high}]"
-            )
-        if not _NARROWEST <= self.width <= _WIDEST:
-            raise InputError(
-                f"expected a return range between {_NARROWEST:g} and {_WIDEST:g} wide, found "
-                f"[{self.low:g}, {self.high:g}]: scale the rewards"
-            )
-        if self.width < _APART * max(abs(self.low), abs(self.high)):
-            raise InputError(
-                f"expected a return range of at least {_APART:g} of its largest value, found "
-                f"[{self.low!r}, {self.high!r}]: subtract a constant from the rewards"
+                f"expected a return range with LO < HI, between {_NARROWEST:g} and {_WIDEST:g} "
+                f"wide and at least {_APART:g} of its largest value, found [{self.low!r}, "
+                f"{self.high!r}]: scale the rewards, or subtract a constant from them"
             )
 
     @property
@@ -149,26 +126,15 @@ class Scaling:
         Raises:
             InputError: there is a clock and elapsed steps are missing or do not fit.
         """
+        found = np.empty((len(observations), self.features), np.float32)
+        scaled = found[:, : len(self.mean)]
         with np.errstate(over="ignore"):
-            scaled = (observations - self.mean) / self.deviation
-        scaled = np.asarray(np.minimum(np.maximum(scaled, -_FAR), _FAR))
-        if self.clock is None:
-            return scaled
-        features = self.clock.features(_times(elapsed, len(observations)))
-        return np.concatenate([scaled, features], axis=1)
-
-    def blocks(
-        self, observations: NDArray[np.float32], elapsed: ArrayLike | None = None
-    ) -> Iterator[NDArray[np.float32]]:
-        """The inputs of a block of rows at a time, so that a log is never scaled as a whole.
-
-        Raises:
-            InputError: as for :meth:`inputs`.
-        """
-        times = None if self.clock is None else _times(elapsed, len(observations))
-        for start in range(0, max(1, len(observations)), _BLOCK):
-            part = slice(start, start + _BLOCK)
-            yield self.inputs(observations[part], None if times is None else times[part])
+            np.subtract(observations, self.mean, out=scaled)
+            scaled /= self.deviation
+        np.maximum(np.minimum(scaled, _FAR, out=scaled), -_FAR, out=scaled)
+        if self.clock is not None:
+            found[:, len(self.mean) :] = self.clock.features(elapsed, len(observations))
+        return found
 
     def targets(self, returns: NDArray[np.float64]) -> NDArray[np.float64]:
         """Returns on the normalised scale, clipped to [0, 1]."""
@@ -184,30 +150,13 @@ class Scaling:
 
     def rows(self, pairs: "Pairs") -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Inputs and normalised returns of pairs."""
-        inputs = np.empty((len(pairs), self.features), np.float32)
-        filled = 0
-        for block in self.blocks(pairs.observations, pairs.step):
-            inputs[filled : filled + len(block)] = block
-            filled += len(block)
+        inputs = self.inputs(pairs.observations, pairs.step)
         return inputs, self.targets(pairs.returns).astype(np.float32)
 
     def __repr__(self) -> str:
         clock = "no clock" if self.clock is None else f"clock to {self.clock.limit}"
         features = f"{len(self.mean)} features, {clock}"
         return f"Scaling([{self.low:g}, {self.high:g}] from {self.source}, {features})"
-
-
-def _times(elapsed: ArrayLike | None, rows: int) -> NDArray[np.generic]:
-    """Elapsed steps, one for each row."""
-    if elapsed is None:
-        raise InputError(
-            "expected `elapsed`, the steps since the start of the episode, for a predictor "
-            "with a clock, found none"
-        )
-    times = np.atleast_1d(np.asarray(elapsed))
-    if len(times) != rows:
-        raise InputError(f"expected `elapsed` for each of {rows} observations, found {len(times)}")
-    return times
 
 
 def moments(

@@ -79,13 +79,11 @@ class Series:
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart, and what to read from it.
+    """A chart, and what to see in it.
 
     Attributes:
         key: its name in the page.
-        title: what is shown.
-        reading: how to read it.
-        says: the same as a text alternative: what one would see.
+        says: what one would see, as a text alternative.
         x: across.
         y: up.
         series: from back to front.
@@ -93,8 +91,6 @@ class Chart:
     """
 
     key: str
-    title: str
-    reading: str
     says: str
     x: Axis
     y: Axis

@@ -1,14 +1,16 @@
 """The HTML page of a certificate: the rows of its summary, its charts, and how to repeat it."""
 
-import shlex
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from tightrope.certificates import Certificate, Options, Statement
+from tightrope.bounds import bet_loss, pac_bayes_bet, pac_bayes_kl, split_kl
+from tightrope.certificates import Certificate, Statement
 from tightrope.certificates.assumptions import overall
-from tightrope.certificates.breakdown import PARTS, breakdown
+from tightrope.certificates.evidence import every
+from tightrope.certificates.ledger import LedgerEntry
 from tightrope.certificates.observed import observed_in_test
 from tightrope.certificates.statements.pac_bayes import Portion
 from tightrope.certificates.text import (
@@ -27,7 +29,18 @@ from tightrope.files import write_text
 from tightrope.reports.figures import Figures
 from tightrope.reports.render import as_json, render
 
-__all__ = ["certificate_page", "command", "write_page"]
+__all__ = ["PARTS", "breakdown", "certificate_page", "consists_of", "write_page"]
+
+# The mean in the sample; what unequal losses cost a bet (P.3); the correction for Monte Carlo draws
+# (C.1), (C.2); what the failure probability costs with KL = 0; what the KL divergence costs.
+PARTS = {
+    "empirical": "in the sample",
+    "spread": "spread of the losses",
+    "draws": "Monte Carlo draws",
+    "confidence": "confidence",
+    "kl": "KL divergence",
+}
+Parts: TypeAlias = Mapping[str, float]  # by the keys of PARTS, normalised; their sum is the bound
 
 
 def write_page(certificate: Certificate, folder: Path) -> None:
@@ -38,7 +51,7 @@ def write_page(certificate: Certificate, folder: Path) -> None:
 def certificate_page(certificate: Certificate) -> str:
     """The page as one string: style, script and data are inside."""
     c = certificate
-    figures = None if c.fitted is None else Figures.of(c)  # of a table there is nothing to draw
+    figures = None if c.fitted is None else Figures(c)  # of a table there is nothing to draw
     charts = {} if figures is None else {chart.key: chart for chart in figures.charts()}
     data = {"episodes": [], "shown": None} if figures is None else figures.data()
     rows = rows_of(c)
@@ -63,36 +76,16 @@ def certificate_page(certificate: Certificate) -> str:
         charts=charts,
         episodes=data["episodes"],
         shown=data["shown"],
-        what="" if figures is None else figures.name,
+        figures=figures,
+        every=every,
         stacks=stacks,
         parts={key: name for key, name in PARTS.items() if any(each[key] for each in bars)},
-        recorded=[*sorted(c.digests.items()), *_flat(c.subject)],
-        command=command(c),
+        recorded=[*c.digests.items(), *_flat(c.subject), *_flat(vars(c.options), "option ")],
         data=as_json({"charts": {key: each.data() for key, each in charts.items()}, **data}),
         ratio=_ratio,
         sentence=sentence,
         words=details(c),
     )
-
-
-def command(c: Certificate) -> str:
-    """The command that would issue such a certificate from the same source."""
-    policy = c.subject.get("policy")
-    words = ["tightrope", "certify", "POLICY" if policy else "TABLE" if c.fitted is None else "LOG"]
-    if policy:
-        words += ["--env", subject_names(c)[1] or "ID"]
-        words += ["--sample"] if policy.get("actions") == "sampled" else []
-    asked, default = vars(c.options.seeded(c.settings.seed)), vars(Options())
-    for name, value in asked.items():
-        if name != "device" and value != default[name]:
-            values = value if isinstance(value, tuple) else () if value is True else (value,)
-            words += [f"--{name.replace('_', '-')}", *map(str, values)]
-    for own in c.settings.properties:
-        words += ["--property", f"{own.name}=FILE.py:FUNCTION"]
-        if own.limit is not None:
-            sign = "<=" if own.at_most else ">="
-            words += ["--property-limit", f"{own.name}{sign}{own.limit!r}"]
-    return shlex.join(words)
 
 
 def _facts(c: Certificate) -> list[tuple[str, str]]:
@@ -144,3 +137,59 @@ def _stacks(c: Certificate, portions: tuple[Portion, ...]) -> list[dict[str, Any
         stack = {"label": label, "portion": portion, "parts": parts, "bars": bars, "rms": rms}
         stacks.append(stack)
     return stacks
+
+
+def breakdown(
+    portions: Sequence[Portion], ledger: Sequence[LedgerEntry], kappa: float
+) -> list[Parts]:
+    """The parts of each portion's bound B_t, following the recursion (R.1).
+
+    The terms are switched on one after the other; a part is what the bound grows by. The inversions
+    are not linear, so another order would divide the same total slightly differently.
+
+    Args:
+        portions: of a certificate, in one unit.
+        ledger: of the same certificate.
+        kappa: weight of the previous loss.
+    """
+    failure = {entry.statement: entry.failure for entry in ledger}
+    found: list[Parts] = []
+    for t, portion in enumerate(portions, start=1):
+        levels = _levels(portion, failure.get(f"portion {t}: {portion.kind}", 0.0), kappa)
+        parts = (high - low for low, high in zip((0.0, *levels), levels, strict=False))
+        before = found[-1].values() if portion.kind == "excess" else [0.0] * len(PARTS)
+        pairs = zip(PARTS, parts, before, strict=True)
+        found.append({name: part + kappa * each for name, part, each in pairs})
+    return found
+
+
+def consists_of(c: Certificate) -> str:
+    """What the mean risk consists of, the largest part first."""
+    parts = breakdown(c.portions, c.ledger, c.settings.kappa)[-1]
+    sizes = sorted(parts.items(), key=lambda part: -part[1])
+    total = sum(parts.values()) or 1.0
+    shares = ", ".join(f"{PARTS[name]} {size / total:.0%}" for name, size in sizes if size)
+    worth = ""
+    if c.unit == "step":
+        worth = f"; not in it: its steps are worth {c.effective_n or 0.0:,.0f} independent ones"
+    return f"The mean over {c.unit}s consists of: {shares}{worth}."
+
+
+def _levels(p: Portion, delta: float, kappa: float) -> tuple[float, ...]:
+    """The portion's own bound (B_1, E_t, a fixed predictor's) with one more term each time."""
+    spread, drawn = p.mean, p.upper_plus
+    certain: Any = p.value
+    if p.kind == "fixed":
+        spread = p.upper_plus
+    elif p.kind == "excess":
+        drawn = p.upper_plus - p.lower_minus
+        certain = split_kl(
+            p.upper_plus, p.lower_minus, kl=0.0, n=p.n, delta=delta, low=-kappa, high=1.0, mu=0.0
+        )
+    elif p.bet is None:
+        certain = pac_bayes_kl(min(p.upper_plus, 1.0), kl=0.0, n=p.n, delta=delta)
+    else:
+        spread, drawn = (min(-math.expm1(-x) / p.bet, 1.0) for x in (p.mean_bet_loss, p.upper_plus))
+        inside = min(p.upper_plus, float(bet_loss(1.0, p.bet)))  # in spite of rounding
+        certain = pac_bayes_bet(inside, bet=p.bet, kl=0.0, n=p.n, delta=delta)
+    return p.mean, spread, drawn, float(certain), p.value

@@ -1,8 +1,8 @@
-"""Recorded episodes: flat arrays with episode offsets, frozen and checked."""
+"""Recorded episodes: flat arrays with episode offsets, frozen and checked; returns from a step."""
 
-import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, SupportsIndex, overload
 
 import numpy as np
@@ -10,20 +10,30 @@ from numpy.typing import NDArray
 
 from tightrope.errors import InputError
 
-__all__ = ["Episode", "Episodes", "join"]
+__all__ = [
+    "GAMMA",
+    "Episode",
+    "Episodes",
+    "Pairs",
+    "discounted_returns",
+    "first_visits",
+    "join",
+    "pairs",
+]
 
+GAMMA = 0.99
 
-# What each array is: its type, its dimensions, and how many rows it has.
-_ARRAYS: dict[str, tuple[Any, int, str]] = {
-    "observations": (np.float32, 2, "steps"),
-    "rewards": (np.float64, 1, "steps"),
-    "offsets": (np.int64, 1, "episodes + 1"),
-    "terminated": (np.bool_, 1, "episodes"),
-    "truncated": (np.bool_, 1, "episodes"),
-    "seeds": (np.int64, 1, "episodes"),
-    "actions": (None, 1, "steps"),
-    "final_observations": (np.float32, 2, "episodes"),
-    "success": (np.bool_, 1, "episodes"),
+# What each array is: its type (None: any numbers), and its axes (of actions: the first).
+_ARRAYS: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "observations": (np.float32, ("steps", "features")),
+    "rewards": (np.float64, ("steps",)),
+    "offsets": (np.int64, ("episodes + 1",)),
+    "terminated": (np.bool_, ("episodes",)),
+    "truncated": (np.bool_, ("episodes",)),
+    "seeds": (np.int64, ("episodes",)),
+    "actions": (None, ("steps",)),
+    "final_observations": (np.float32, ("episodes", "features")),
+    "success": (np.bool_, ("episodes",)),
 }
 
 
@@ -75,60 +85,42 @@ class Episodes:
     subject: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name, (dtype, dimensions, _) in _ARRAYS.items():
-            array = getattr(self, name)
-            numbers = array is not None and (
-                array.dtype.kind in "biuf" if dtype is None else array.dtype == dtype
-            )
-            if array is not None and (
-                not numbers or array.ndim < dimensions or (dtype and array.ndim > dimensions)
-            ):
-                kind = "numbers" if dtype is None else str(np.dtype(dtype))
-                shape = "(rows, features)" if dimensions > 1 else "(rows,)"
-                raise InputError(
-                    f"expected {name} of {kind} and shape {shape}, found {array.dtype} of shape "
-                    f"{array.shape}"
-                )
-        steps, count = len(self.rewards), len(self.offsets) - 1
+        steps, count = self.rewards.size, self.offsets.size - 1
         if count < 1:
             raise InputError("expected at least one episode, found none")
+        features = self.observations.shape[-1] if self.observations.ndim else 0
+        sizes = {"steps": steps, "episodes": count, "episodes + 1": count + 1, "features": features}
+        arrays = [(name, getattr(self, name), *layout) for name, layout in _ARRAYS.items()]
+        arrays += [
+            (f"property {name!r}", values, np.float64, ("episodes",))
+            for name, values in self.properties.items()
+        ]
+        arrays = [entry for entry in arrays if entry[1] is not None]
+        for name, array, dtype, axes in arrays:
+            shape = tuple(sizes[axis] for axis in axes)
+            numbers = array.dtype == dtype if dtype else array.dtype.kind in "biuf"
+            if not numbers or (array.shape if dtype else array.shape[:1]) != shape:
+                kind = np.dtype(dtype).name if dtype else "numbers"
+                raise InputError(
+                    f"expected {name} of {kind} and shape ({', '.join(axes)}), which is {shape}, "
+                    f"found {array.dtype} of shape {array.shape}"
+                )
         if self.offsets[0] != 0 or self.offsets[-1] != steps or (self.lengths < 1).any():
             raise InputError(
                 f"expected episodes of at least one step that add up to {steps} steps, "
                 f"found offsets from {self.offsets[0]} to {self.offsets[-1]}"
             )
-        sizes = {"steps": steps, "episodes": count, "episodes + 1": count + 1}
-        for name, (_, _, rows) in _ARRAYS.items():
-            array = getattr(self, name)
-            if array is None:
-                continue
-            if len(array) != sizes[rows]:
-                raise InputError(f"expected {sizes[rows]} rows of {name}, found {len(array)}")
-            finite = array.dtype.kind != "f" or np.isfinite(array)
-            if not np.all(finite):
-                row = int(np.argwhere(~np.asarray(finite))[0, 0])
+        for name, array, _, axes in arrays:
+            if array.dtype.kind == "f" and not np.isfinite(array).all():
+                row = np.argwhere(~np.isfinite(array))[0, 0]
+                episode = self.episode_of_step[row] if axes[0] == "steps" else row
                 raise InputError(
-                    f"expected finite {name}, found NaN or infinity in "
-                    f"{self._place(row if rows == 'episodes' else self.episode_of_step[row])}"
+                    f"expected finite {name}, found NaN or infinity in {self._place(episode)}"
                 )
-        final = self.final_observations
-        if final is not None and final.shape[1] != self.observations.shape[1]:
+        for episode in np.flatnonzero(~(self.terminated | self.truncated))[:1]:
             raise InputError(
-                f"expected final_observations of {self.observations.shape[1]} features, found "
-                f"{final.shape[1]}"
-            )
-        for name, values in self.properties.items():
-            fits = values.dtype == np.float64 and values.shape == (count,)
-            if not fits or not np.isfinite(values).all():
-                raise InputError(
-                    f"expected a finite number of each episode as property {name!r}, found "
-                    f"{values.dtype} of shape {values.shape}"
-                )
-        endless = np.flatnonzero(~(self.terminated | self.truncated))
-        if len(endless):
-            raise InputError(
-                f"expected every episode to end terminated or truncated, found "
-                f"{self._place(endless[0])} with neither"
+                "expected every episode to end terminated or truncated, found "
+                f"{self._place(episode)} with neither"
             )
 
     def _place(self, episode: Any) -> str:
@@ -139,7 +131,7 @@ class Episodes:
         return len(self.offsets) - 1
 
     def __iter__(self) -> Iterator[Episode]:
-        return (self.episode(index) for index in range(len(self)))
+        return (self[index] for index in range(len(self)))
 
     @overload
     def __getitem__(self, index: SupportsIndex) -> Episode: ...
@@ -154,17 +146,24 @@ class Episodes:
             IndexError: there is no such episode.
             InputError: the slice has a step, or holds no episode.
         """
-        if not isinstance(index, slice):
-            return self.episode(operator.index(index))
-        if index.step not in (None, 1):
-            raise InputError(f"expected a slice of episodes in a row, found a step of {index.step}")
-        start, stop, _ = index.indices(len(self))
-        if start >= stop:
-            raise InputError(
-                f"expected a slice with at least one of {len(self)} episodes, found none from "
-                f"{index.start} to {index.stop}"
-            )
-        return self.span(start, stop)
+        if isinstance(index, slice):
+            start, stop, step = index.indices(len(self))
+            if step != 1:
+                raise InputError(f"expected a slice of episodes in a row, found a step of {step}")
+            return self.span(start, stop)
+        index = range(len(self))[index]
+        rows = slice(int(self.offsets[index]), int(self.offsets[index + 1]))
+        final = self.final_observations
+        return Episode(
+            observations=self.observations[rows],
+            rewards=self.rewards[rows],
+            terminated=bool(self.terminated[index]),
+            truncated=bool(self.truncated[index]),
+            seed=int(self.seeds[index]),
+            actions=None if self.actions is None else self.actions[rows],
+            final_observation=None if final is None else final[index],
+            success=None if self.success is None else bool(self.success[index]),
+        )
 
     def __repr__(self) -> str:
         parts = ", ".join(
@@ -184,28 +183,6 @@ class Episodes:
         """(steps,) the episode that each step belongs to."""
         return np.repeat(np.arange(len(self)), self.lengths)
 
-    def episode(self, index: int) -> Episode:
-        """One episode, as views into the arrays; a negative index counts from the end.
-
-        Raises:
-            IndexError: there is no such episode.
-        """
-        if not -len(self) <= index < len(self):
-            raise IndexError(f"expected an index below {len(self)}, found {index}")
-        index %= len(self)
-        rows = slice(int(self.offsets[index]), int(self.offsets[index + 1]))
-        final = self.final_observations
-        return Episode(
-            observations=self.observations[rows],
-            rewards=self.rewards[rows],
-            terminated=bool(self.terminated[index]),
-            truncated=bool(self.truncated[index]),
-            seed=int(self.seeds[index]),
-            actions=None if self.actions is None else self.actions[rows],
-            final_observation=None if final is None else final[index],
-            success=None if self.success is None else bool(self.success[index]),
-        )
-
     def span(self, start: int, stop: int) -> "Episodes":
         """Episodes `start` to `stop`, as views: whole episodes, never parts of one."""
         if not 0 <= start < stop <= len(self):
@@ -213,9 +190,9 @@ class Episodes:
         first, last = int(self.offsets[start]), int(self.offsets[stop])
         rows = {"steps": slice(first, last), "episodes": slice(start, stop)}
         cut = {
-            name: array[rows[kind]]
-            for name, (_, _, kind) in _ARRAYS.items()
-            if kind in rows and (array := getattr(self, name)) is not None
+            name: array[rows[axes[0]]]
+            for name, (_, axes) in _ARRAYS.items()
+            if name != "offsets" and (array := getattr(self, name)) is not None
         }
         cut["offsets"] = self.offsets[start : stop + 1] - first
         properties = {name: values[start:stop] for name, values in self.properties.items()}
@@ -226,8 +203,6 @@ class Episodes:
         starts = self.offsets[:-1]
         if gamma == 1:
             return np.add.reduceat(self.rewards, starts)
-        from tightrope.rollouts.returns import discounted_returns
-
         return discounted_returns(self, gamma)[starts]
 
 
@@ -239,30 +214,25 @@ def join(episodes: Sequence[Episode], subject: Mapping[str, Any] | None = None) 
     """
     if not episodes:
         raise InputError("expected at least one episode, found none")
-    for index, episode in enumerate(episodes):
-        for name in ("observations", "actions", "final_observation"):
-            array, first = getattr(episode, name), getattr(episodes[0], name)
-            if array is None or first is None:
-                continue
-            rows = () if name == "final_observation" else (len(episode.rewards),)
-            expected = (*rows, *first.shape[len(rows) :])
-            if array.shape != expected:
-                raise InputError(
-                    f"expected {name} of shape {expected} in episode {index}, found {array.shape}"
-                )
 
     def column(name: str, combine: Callable[..., Any], dtype: Any = None) -> Any:
         values = [getattr(episode, name) for episode in episodes]
         if any(value is None for value in values):
             return None
-        array = combine(values)
-        return array if dtype is None else array.astype(dtype, copy=False)
+        for index, (value, episode) in enumerate(zip(values, episodes, strict=True)):
+            steps = episode.rewards.shape if combine is np.concatenate else ()
+            expected = (*steps, *np.shape(values[0])[len(steps) :])
+            if np.shape(value) != expected:
+                raise InputError(
+                    f"expected {name} of shape {expected} in episode {index}, found "
+                    f"{np.shape(value)}"
+                )
+        return np.asarray(combine(values), dtype)
 
-    lengths = [len(episode.rewards) for episode in episodes]
     return Episodes(
         observations=column("observations", np.concatenate, np.float32),
         rewards=column("rewards", np.concatenate, np.float64),
-        offsets=np.append(0, np.cumsum(lengths)).astype(np.int64),
+        offsets=np.cumsum([0, *(len(episode.rewards) for episode in episodes)], dtype=np.int64),
         terminated=column("terminated", np.array, np.bool_),
         truncated=column("truncated", np.array, np.bool_),
         seeds=column("seed", np.array, np.int64),
@@ -270,4 +240,74 @@ def join(episodes: Sequence[Episode], subject: Mapping[str, Any] | None = None) 
         final_observations=column("final_observation", np.stack, np.float32),
         success=column("success", np.array, np.bool_),
         subject=dict(subject or {}),
+    )
+
+
+# --- returns -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Thinned (observation, return) pairs, and the episode and time of each."""
+
+    observations: NDArray[np.float32]  # (pairs, features)
+    returns: NDArray[np.float64]  # (pairs,)
+    episode: NDArray[np.int64]  # (pairs,), non-decreasing
+    step: NDArray[np.int64]  # (pairs,), steps since the start of the episode
+    episodes: int
+
+    def __len__(self) -> int:
+        return len(self.returns)
+
+    def __repr__(self) -> str:
+        features = self.observations.shape[1]
+        return f"Pairs({len(self)} pairs of {self.episodes} episodes, {features} features)"
+
+
+def discounted_returns(episodes: Episodes, gamma: float = GAMMA) -> NDArray[np.float64]:
+    r"""Return to the end of the episode from every step, :math:`G_t = r_t + \gamma G_{t+1}`.
+
+    One scan backwards in time over all episodes at once, padded with zero rewards after their
+    ends to one length.
+
+    Raises:
+        InputError: gamma is outside [0, 1].
+    """
+    if not 0 <= gamma <= 1:
+        raise InputError(f"gamma must be in [0, 1], found {gamma!r}")
+    lengths = episodes.lengths
+    inside = np.arange(lengths.max()) < lengths[:, None]  # (episodes, longest)
+    returns = np.zeros(inside.shape[::-1])  # (longest, episodes)
+    returns.T[inside] = episodes.rewards
+    for step in range(len(returns) - 2, -1, -1):
+        returns[step] += gamma * returns[step + 1]
+    return returns.T[inside]
+
+
+def first_visits(episodes: Episodes) -> NDArray[np.bool_]:
+    """(steps,) whether a step is the first of its episode with exactly that observation."""
+    visited = np.zeros(len(episodes.rewards), dtype=np.bool_)
+    observations = episodes.observations + np.float32(0.0)  # -0.0 and 0.0 are the same observation
+    for start, stop in pairwise(episodes.offsets):
+        _, first = np.unique(observations[start:stop], axis=0, return_index=True)
+        visited[start + first] = True
+    return visited
+
+
+def pairs(episodes: Episodes, *, gamma: float = GAMMA, thin: int = 1) -> Pairs:
+    """Every `thin`-th step from t = 0 that is a first visit, with its return.
+
+    Raises:
+        InputError: `thin` is not a whole number of at least 1, or gamma is outside [0, 1].
+    """
+    if thin < 1 or thin != int(thin):
+        raise InputError(f"thin must be a whole number of at least 1, found {thin!r}")
+    step = np.arange(len(episodes.rewards)) - np.repeat(episodes.offsets[:-1], episodes.lengths)
+    kept = np.flatnonzero((step % thin == 0) & first_visits(episodes))
+    return Pairs(
+        observations=episodes.observations[kept],
+        returns=discounted_returns(episodes, gamma)[kept],
+        episode=episodes.episode_of_step[kept],
+        step=step[kept],
+        episodes=len(episodes),
     )

@@ -5,7 +5,7 @@ docs/formats.md. Files are written whole or not at all and never overwritten.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +24,14 @@ from tightrope.policies import (
     RECORD_FILE,
     TrainingRecord,
     find_record,
-    find_run,
     policy_file,
-    run_environment,
 )
-from tightrope.rollouts.arrays import NAMES, export_arrays, import_arrays
+from tightrope.rollouts.columns import Columns
+from tightrope.rollouts.datasets import import_lerobot, import_minari, is_lerobot, is_minari_id
 from tightrope.rollouts.episodes import Episode, Episodes, join
-from tightrope.rollouts.lerobot import import_lerobot, is_lerobot
-from tightrope.rollouts.minari import import_minari, is_minari_id
-from tightrope.rollouts.own import OWN_ENVIRONMENT, own_rollout
-from tightrope.rollouts.roles import Columns
-from tightrope.rollouts.tables import is_frame, read_frame, read_table
+from tightrope.rollouts.logs import NAMES, export_arrays, import_arrays, read_table
+from tightrope.rollouts.stepping import OWN_ENVIRONMENT, own_rollout
+from tightrope.rollouts.tables import read_frame
 
 __all__ = [
     "FORMAT",
@@ -50,8 +47,6 @@ __all__ = [
 ]
 
 FORMAT = "tightrope.episodes/1"
-_REQUIRED = ("observations", "rewards", "offsets", "terminated", "truncated", "seeds")
-_OPTIONAL = ("actions", "final_observations", "success")
 _PROPERTY = "property."  # before the name of a property
 
 
@@ -61,10 +56,11 @@ def save(episodes: Episodes, path: str | Path) -> None:
     Raises:
         InputError: the file exists or cannot be written.
     """
-    arrays = {name: getattr(episodes, name) for name in (*_REQUIRED, *_OPTIONAL)}
+    arrays = {field.name: getattr(episodes, field.name) for field in fields(episodes)}
+    subject, properties = arrays.pop("subject"), arrays.pop("properties")
+    arrays |= {f"{_PROPERTY}{name}": values for name, values in properties.items()}
     present = {name: array for name, array in arrays.items() if array is not None}
-    present |= {f"{_PROPERTY}{name}": values for name, values in episodes.properties.items()}
-    save_tensors(Path(path), present, {"format": FORMAT, "subject": episodes.subject})
+    save_tensors(Path(path), present, {"format": FORMAT, "subject": subject})
 
 
 def load(path: str | Path) -> Episodes:
@@ -73,28 +69,21 @@ def load(path: str | Path) -> Episodes:
     Raises:
         InputError: there is no such file, or it is damaged or of another kind.
     """
-    path = Path(path)
-    arrays, header = load_tensors(path, FORMAT)
-    for name in _REQUIRED:
-        if name not in arrays:
-            raise InputError(f"{str(path)!r} is damaged: expected {name}, found none")
-    properties = {
-        name.removeprefix(_PROPERTY): arrays.pop(name)
-        for name in sorted(arrays)
-        if name.startswith(_PROPERTY)
-    }
-    unknown = sorted(set(arrays) - {*_REQUIRED, *_OPTIONAL})
-    if unknown:
-        raise InputError(f"{str(path)!r} is damaged: found an unknown array {unknown[0]!r}")
-    if not isinstance(header.get("subject"), dict):
-        raise InputError(f"{str(path)!r} is damaged: expected a subject, found none")
+    arrays, header = load_tensors(Path(path), FORMAT)
+    names = sorted(name for name in arrays if name.startswith(_PROPERTY))
+    properties = {name.removeprefix(_PROPERTY): arrays.pop(name) for name in names}
     try:
+        if not isinstance(header.get("subject"), dict):
+            raise InputError("expected a subject, found none")
         return Episodes(**arrays, properties=properties, subject=header["subject"])
     except InputError as error:
         raise InputError(f"{str(path)!r} is damaged: {error}") from None
+    except TypeError:
+        found = ", ".join(arrays)[:200]
+        raise InputError(f"{str(path)!r} is damaged: expected episodes, found {found}") from None
 
 
-# --- formats -------------------------------------------------------------------------------------
+# --- recordings ----------------------------------------------------------------------------------
 
 # What reads a file, by its suffix.
 _READERS: dict[str, Callable[..., Episodes]] = {
@@ -108,67 +97,7 @@ RECORDINGS = (
     f"recorded episodes ({', '.join(name for name in _READERS if name != '.h5')}, the folder of a "
     "LeRobot dataset, or the id or folder of a Minari dataset)"
 )
-_POLICIES = (
-    "a Stable-Baselines3 .zip, a .safetensors, .pt, .pt2 or .onnx policy, a folder that tightrope "
-    "train wrote, file.py:name or package.module:name"
-)
 _LABELS = {"episode", "episode_index"}  # in a dictionary of columns, not in one of D4RL's arrays
-_PROGRAMS = (".zip", ".safetensors", ".pt", ".ts", ".pt2", ".onnx")  # as load_policy knows them
-_PICKLES = (".pkl", ".pickle")
-
-
-@dataclass(frozen=True)
-class PolicySource:
-    """What to roll out, and where.
-
-    Attributes:
-        policy: as :func:`tightrope.policies.load_policy` takes it.
-        environment: the one that the user named, or the one that the policy was trained in.
-        record: of the training, if there is one beside the policy.
-    """
-
-    policy: Any
-    environment: EnvInfo
-    record: TrainingRecord | None
-
-    def training(self) -> dict[str, Any]:
-        """The training record's digest, for the subject of the episodes; nothing without one."""
-        if self.record is None:
-            return {}
-        return {"training": {"record": sha256(Path(self.policy).parent / RECORD_FILE)}}
-
-
-def policy_source(source: Any, env: Any = None, env_kwargs: EnvKwargs = None) -> PolicySource:
-    """The policy that `source` names, in the environment `env` or that of its training record.
-
-    Arguments of the environment in `env_kwargs` are added to those on record.
-
-    Raises:
-        InputError: there is no such policy, neither names an environment, the record is damaged or
-            of another policy, or it names an environment that only `env` may name.
-    """
-    own = own_rollout(source)
-    if own is not None:
-        if env is not None or env_kwargs:
-            raise InputError("expected no `env` with a roll-out of your own, found one")
-        return PolicySource(own, OWN_ENVIRONMENT, None)
-    found = None
-    if isinstance(source, str | Path):
-        _require_policy(source)
-        found = find_record(source)
-    policy, record = (source, None) if found is None else found
-    run = find_run(source) if record is None and isinstance(source, str | Path) else None
-    # What a function returns is as it is meant; an id is wrapped as in the run.
-    if run is not None and (env is None or (isinstance(env, str) and ".py:" not in env)):
-        return PolicySource(policy, run_environment(run, env, env_kwargs), None)
-    if env is not None:
-        return PolicySource(policy, EnvInfo.of(env, env_kwargs), record)
-    if record is None:
-        raise InputError(
-            f"expected `env`, an environment to roll out {_named(source)} in, found none"
-        )
-    recorded = recorded_environment(record.environment)
-    return PolicySource(policy, EnvInfo.of(recorded, env_kwargs), record)
 
 
 def is_recording(source: Any) -> bool:
@@ -194,21 +123,23 @@ def load_episodes(source: Any, columns: Columns = None) -> Episodes:
         InputError: there is no such recording, it is damaged, or it has no columns to name.
     """
     read = read_frame if columns and isinstance(source, Mapping) else _reader(source)
-    given = Path(source) if isinstance(source, str | Path) else source
+    named = isinstance(source, str | Path)
+    given = Path(source) if named and read is not import_minari else source
     if read in _WITH_COLUMNS:
         return read(given, columns)
+    found = repr(str(source)) if named else type(source).__name__
     if columns:
         raise InputError(
             "expected no `columns` but for a table, a data frame, a dictionary or a LeRobot "
-            f"dataset, found them for {_named(source)}"
+            f"dataset, found them for {found}"
         )
     if read is not None:
-        return read(source if read is import_minari else given)
-    if isinstance(given, Path):
-        raise _refusal(RECORDINGS, given)
+        return read(given)
+    if named:
+        raise _refusal(RECORDINGS, Path(source))
     raise InputError(
         f"expected {RECORDINGS}, a dictionary of arrays, a data frame or a list of episodes, "
-        f"found {type(source).__name__}"
+        f"found {found}"
     )
 
 
@@ -222,8 +153,12 @@ def _reader(source: Any) -> Callable[..., Episodes] | None:
         if is_lerobot(path):
             return import_lerobot
         trained = policy_file(path) is not None or (path / RECORD_FILE).is_file()
-        return None if trained or find_run(path) is not None else import_minari
-    if is_frame(source):
+        if trained:
+            return None
+        from tightrope.policies import find_run
+
+        return import_minari if find_run(path) is None else None
+    if hasattr(source, "columns") and hasattr(source, "to_numpy"):  # a data frame
         return read_frame
     if isinstance(source, Mapping):
         of_rows = _LABELS & set(source) and not set(NAMES) <= set(source)
@@ -232,45 +167,6 @@ def _reader(source: Any) -> Callable[..., Episodes] | None:
         return lambda same: same
     of_episodes = isinstance(source, Sequence) and all(isinstance(e, Episode) for e in source)
     return join if of_episodes else None
-
-
-def _named(source: Any) -> str:
-    return repr(str(source)) if isinstance(source, str | Path) else type(source).__name__
-
-
-def _require_policy(source: str | Path) -> None:
-    """Raise InputError for a name that no policy can have, or that nothing has."""
-    path = Path(source)
-    module, colon, name = str(source).rpartition(":")
-    if path.is_dir():
-        return
-    if colon and module and name.isidentifier():
-        if not module.endswith(".py"):
-            return
-        path = Path(module)
-    elif path.suffix not in _PROGRAMS:
-        if is_recording(source):
-            raise InputError(
-                f"expected a policy, found {str(source)!r}, a name of recorded episodes"
-            )
-        policies = "a policy" if path.suffix in _PICKLES else _POLICIES
-        raise _refusal(f"{policies} or {RECORDINGS}", path)
-    if not path.is_file():
-        raise InputError(f"expected a policy, found nothing at {str(path)!r}: check the path")
-    if path.suffix == ".safetensors" and tensors_format(path) == FORMAT:
-        raise InputError(f"expected a policy, found recorded episodes in {str(source)!r}")
-
-
-def _refusal(expected: str, path: Path) -> InputError:
-    if not path.exists():
-        return InputError(f"expected {expected}, found nothing at {str(path)!r}: check the path")
-    remedy = (
-        ": unpickling executes code, so load it yourself and pass the arrays "
-        f"{', '.join(NAMES)} to tightrope.certify as a dictionary, or write them as an .npz"
-    )
-    return InputError(
-        f"expected {expected}, found {str(path)!r}{remedy if path.suffix in _PICKLES else ''}"
-    )
 
 
 def check_destination(path: str | Path) -> None:
@@ -292,3 +188,96 @@ def write_episodes(episodes: Episodes, path: str | Path) -> None:
     """
     check_destination(path)
     (save if Path(path).suffix == ".safetensors" else export_arrays)(episodes, path)
+
+
+# --- policies ------------------------------------------------------------------------------------
+
+_POLICIES = (
+    "a Stable-Baselines3 .zip, a .safetensors, .pt, .pt2 or .onnx policy, a folder that tightrope "
+    "train wrote, file.py:name or package.module:name"
+)
+_PROGRAMS = (".zip", ".safetensors", ".pt", ".ts", ".pt2", ".onnx")  # as load_policy knows them
+_PICKLES = (".pkl", ".pickle")
+
+
+@dataclass(frozen=True)
+class PolicySource:
+    """What to roll out, and where.
+
+    Attributes:
+        policy: as :func:`tightrope.policies.load_policy` takes it.
+        environment: the one that the user named, or the one that the policy was trained in.
+        record: of the training, if there is one beside the policy.
+    """
+
+    policy: Any
+    environment: EnvInfo
+    record: TrainingRecord | None = None
+
+    def training(self) -> dict[str, Any]:
+        """The training record's digest, for the subject of the episodes; nothing without one."""
+        if self.record is None:
+            return {}
+        return {"training": {"record": sha256(Path(self.policy).parent / RECORD_FILE)}}
+
+
+def policy_source(source: Any, env: Any = None, env_kwargs: EnvKwargs = None) -> PolicySource:
+    """The policy that `source` names, in the environment `env` or that of its training record.
+
+    Arguments of the environment in `env_kwargs` are added to those on record.
+
+    Raises:
+        InputError: there is no such policy, neither names an environment, the record is damaged or
+            of another policy, or it names an environment that only `env` may name.
+    """
+    own = own_rollout(source)
+    if own is not None:
+        if env is not None or env_kwargs:
+            raise InputError("expected no `env` with a roll-out of your own, found one")
+        return PolicySource(own, OWN_ENVIRONMENT)
+    policy, record = source, None
+    if isinstance(source, str | Path):
+        _require_policy(source)
+        policy, record = find_record(source) or (source, None)
+        from tightrope.policies import find_run, run_environment
+
+        run = find_run(source) if record is None else None
+        # What a function returns is as it is meant; an id is wrapped as in the run.
+        if run is not None and (env is None or (isinstance(env, str) and ".py:" not in env)):
+            return PolicySource(policy, run_environment(run, env, env_kwargs))
+    if env is None and record is None:
+        name = repr(str(source)) if isinstance(source, str | Path) else type(source).__name__
+        raise InputError(f"expected `env`, an environment to roll out {name} in, found none")
+    where = recorded_environment(record.environment) if env is None and record else env
+    return PolicySource(policy, EnvInfo.of(where, env_kwargs), record)
+
+
+def _require_policy(source: str | Path) -> None:
+    """Raise InputError for a name that no policy can have, or that nothing has."""
+    path = Path(source)
+    module, colon, name = str(source).rpartition(":")
+    if colon and module and name.isidentifier():
+        if not module.endswith(".py"):
+            return
+        path = Path(module)
+    elif path.is_dir():
+        return
+    elif path.suffix not in _PROGRAMS and not is_recording(source):
+        policies = "a policy" if path.suffix in _PICKLES else _POLICIES
+        raise _refusal(f"{policies} or {RECORDINGS}", path)
+    elif path.suffix not in _PROGRAMS or tensors_format(path) == FORMAT:
+        raise InputError(f"expected a policy, found recorded episodes, {str(source)!r}")
+    if not path.is_file():
+        raise InputError(f"expected a policy, found nothing at {str(path)!r}: check the path")
+
+
+def _refusal(expected: str, path: Path) -> InputError:
+    if not path.exists():
+        return InputError(f"expected {expected}, found nothing at {str(path)!r}: check the path")
+    remedy = (
+        ": unpickling executes code, so load it yourself and pass the arrays "
+        f"{', '.join(NAMES)} to tightrope.certify as a dictionary, or write them as an .npz"
+    )
+    return InputError(
+        f"expected {expected}, found {str(path)!r}{remedy if path.suffix in _PICKLES else ''}"
+    )

@@ -1,11 +1,12 @@
-"""Rows of files with one row per episode: CSV, JSON, Parquet, and what SB3 and LeRobot write.
+"""Files with a row per episode: CSV, JSON, Parquet, and what SB3 and LeRobot write.
 
-Read by the standard library, Parquet with pyarrow.
+Read by the standard library, Parquet with pyarrow and pandas.
 """
 
 import csv
 import json
 import zipfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -13,17 +14,16 @@ from typing import Any, Literal
 import numpy as np
 
 from tightrope.errors import InputError, one_line
-from tightrope.files import require_plausible
 
-__all__ = ["Evaluation", "Recorded", "Row", "column_names", "read_rows"]
+__all__ = ["Evaluation", "Recorded", "column_names", "read_columns"]
 
 Evaluation = int | Literal["last", "best"]
-Row = dict[str, Any]
 
 _JSON = (".jsonl", ".ndjson", ".json")
 _TEXT = (".csv", ".tsv")
 _LARGEST = 200_000_000  # bytes of a table
 _OLDER = "per_episode"  # of LeRobot's evaluation before it had tasks
+_METRICS = {"sum_reward": "sum_rewards", "success": "successes"}  # of its tasks, by column
 _EVALUATIONS = {"timesteps.npy", "results.npy", "ep_lengths.npy"}
 
 
@@ -32,12 +32,12 @@ class Recorded:
     """What is in a file.
 
     Attributes:
-        rows: a dictionary for each episode, by the names of the columns.
+        columns: the cells of each column, by its name.
         candidates: evaluations that this one was chosen from after looking.
         note: what else the rows rest on; empty for nothing.
     """
 
-    rows: list[Row]
+    columns: dict[str, list[Any]]
     candidates: int = 1
     note: str = ""
 
@@ -53,14 +53,14 @@ def column_names(path: Path) -> list[str] | None:
         return []
     try:
         if path.suffix == ".parquet":
-            return [each.name for each in _parquet(path).schema_arrow]
-        return _header(path)[1] if path.suffix in _TEXT else None
+            return _parquet_names(path)
+        return next(_cells(path))[0] if path.suffix in _TEXT else None
     except InputError:
         return None if path.suffix == ".parquet" else []  # it is said when it is read
 
 
-def read_rows(path: Path, *, frozen: bool, evaluation: Evaluation) -> Recorded:
-    """The rows of a file, in recorded order.
+def read_columns(path: Path, *, frozen: bool, evaluation: Evaluation) -> Recorded:
+    """The columns of a file, its rows in recorded order.
 
     Raises:
         InputError: there is no such file, it is damaged, too large or of another layout.
@@ -73,46 +73,40 @@ def read_rows(path: Path, *, frozen: bool, evaluation: Evaluation) -> Recorded:
         return _evaluations(path, evaluation)
     if evaluation != "last":
         raise InputError(f"expected `evaluation` for an evaluations.npz, found {str(path)!r}")
+    note = ""
     if path.suffix in _JSON:
-        found = Recorded(_json_rows(path))
+        columns = _json(path)
     elif path.suffix == ".parquet":
-        found = Recorded(_parquet_rows(path))
+        columns = _parquet(path)
     else:
-        found = _text_rows(path, frozen)
-    if not found.rows:
+        columns, note = _text(path, frozen)
+    if not any(columns.values()):
         raise InputError(f"expected at least one row of results in {str(path)!r}, found none")
-    names = list(found.rows[0])
-    for number, row in enumerate(found.rows, start=1):
-        if set(row) != set(names):
-            raise InputError(
-                f"expected the columns {', '.join(names)} in row {number} of {str(path)!r}, found "
-                f"{', '.join(row)}"
-            )
-    return found
+    return Recorded(columns, note=note)
 
 
-def _header(path: Path) -> tuple[bool, list[str], str]:
-    """Whether a file is a monitor of Stable-Baselines3, its columns, and what separates them."""
+def _cells(path: Path) -> Iterator[tuple[list[str], bool]]:
+    """The cells of each line of text, the names first, and whether it is a monitor of SB3."""
     try:
-        with _opened(path) as file:
-            first = file.readline()
-            monitor = first.startswith("#{")
-            line = file.readline() if monitor else first
-        mark = "\t" if path.suffix == ".tsv" else ";" if ";" in line and "," not in line else ","
-        names = next(csv.reader([line], delimiter=mark), [])
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            line = file.readline()
+            monitor = line.startswith("#{")
+            line = file.readline() if monitor else line
+            mark = (
+                "\t" if path.suffix == ".tsv" else ";" if ";" in line and "," not in line else ","
+            )
+            yield next(csv.reader([line], delimiter=mark), []), monitor
+            for cells in csv.reader(file, delimiter=mark, strict=True):
+                yield cells, monitor
     except (UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"expected a table in {str(path)!r}: {one_line(error)}") from None
+
+
+def _text(path: Path, frozen: bool) -> tuple[dict[str, list[Any]], str]:
+    lines = _cells(path)
+    names, monitor = next(lines)
     if monitor and not {"r", "l", "t"} <= set(names):
         raise InputError(f"expected the columns r, l and t in the monitor file {str(path)!r}")
-    return monitor, names, mark
-
-
-def _opened(path: Path) -> Any:
-    return open(path, encoding="utf-8-sig", errors="strict", newline="")
-
-
-def _text_rows(path: Path, frozen: bool) -> Recorded:
-    monitor, names, mark = _header(path)
     if monitor and not frozen:
         raise InputError(
             f"expected evaluation episodes of one policy, found {str(path)!r}, a monitor file of "
@@ -123,29 +117,22 @@ def _text_rows(path: Path, frozen: bool) -> Recorded:
             f"expected a name for each column in the first line of {str(path)!r}, all different, "
             f"found {', '.join(names)[:200]!r}"
         )
-    rows: list[Row] = []
-    try:
-        with _opened(path) as file:
-            for _ in range(1 + monitor):
-                file.readline()
-            for number, cells in enumerate(csv.reader(file, delimiter=mark, strict=True), start=1):
-                if cells and len(cells) != len(names):
-                    raise InputError(
-                        f"expected {len(names)} cells in row {number} of {str(path)!r}, found "
-                        f"{len(cells)}"
-                    )
-                rows += [dict(zip(names, cells, strict=True))] if cells else []
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"expected a table in {str(path)!r}: {one_line(error)}") from None
+    columns: dict[str, list[Any]] = {name: [] for name in names}
+    for number, (cells, _) in enumerate(lines, start=1):
+        if cells and len(cells) != len(names):
+            raise InputError(
+                f"expected {len(names)} cells in row {number} of {str(path)!r}, found {len(cells)}"
+            )
+        for column, cell in zip(columns.values(), cells, strict=False):
+            column.append(cell)
     if not monitor:
-        return Recorded(rows)
-    rows = [{k: v for k, v in row.items() if k not in ("l", "t")} for row in rows]  # no properties
-    note = "The rows of the monitor file are episodes of one frozen policy, as stated."
-    return Recorded(rows, note=note)
+        return columns, ""
+    del columns["l"], columns["t"]  # no properties
+    return columns, "The rows of the monitor file are episodes of one frozen policy, as stated."
 
 
-def _json_rows(path: Path) -> list[Row]:
-    """A list of objects, one object per line, or LeRobot's evaluation, task by task."""
+def _json(path: Path) -> dict[str, list[Any]]:
+    """Columns of a list of objects, of one object per line, or of LeRobot's evaluation."""
     try:
         text = path.read_text(encoding="utf-8")
         if path.suffix == ".json":
@@ -154,83 +141,63 @@ def _json_rows(path: Path) -> list[Row]:
             found = [json.loads(line) for line in text.splitlines() if line.strip()]
     except (ValueError, RecursionError) as error:
         raise InputError(f"expected JSON in {str(path)!r}: {one_line(error)}") from None
-    if isinstance(found, dict):
-        return _lerobot_rows(found, path)
-    if not isinstance(found, list) or not all(isinstance(row, dict) and row for row in found):
+    rows = _lerobot(found, path) if isinstance(found, dict) else found
+    if not isinstance(rows, list) or not all(isinstance(row, dict) and row for row in rows):
         raise InputError(f"expected a JSON object for each episode in {str(path)!r}")
-    for number, row in enumerate(found, start=1):
-        for name, cell in row.items():
-            if isinstance(cell, list | dict):
-                raise InputError(
-                    f"expected numbers, texts and booleans in row {number} of {str(path)!r}, found "
-                    f"a {'list' if isinstance(cell, list) else 'record'} in {name!r}"
-                )
-    return found
+    names = list(rows[0]) if rows else []
+    for number, row in enumerate(rows, start=1):
+        if set(row) != set(names):
+            raise InputError(
+                f"expected the columns {', '.join(names)[:200]} in row {number} of {str(path)!r}, "
+                f"found {', '.join(row)[:200]}"
+            )
+    return {name: [row[name] for row in rows] for name in names}
 
 
-def _lerobot_rows(found: Row, path: Path) -> list[Row]:
-    tasks = found.get("per_task")
-    if _OLDER in found and tasks is None:
+def _lerobot(found: dict[str, Any], path: Path) -> list[dict[str, Any]]:
+    """Rows of an eval_info.json, task by task."""
+    rows: list[dict[str, Any]] = []
+    try:
+        for task in found["per_task"]:
+            lists = {name: task["metrics"].get(key) for name, key in _METRICS.items()}
+            lists = {name: values for name, values in lists.items() if values}
+            label = {key: task[key] for key in ("task_group", "task_id") if key in task}
+            before = len(rows)
+            for values in zip(*lists.values(), strict=True):
+                rows.append({**label, **dict(zip(lists, values, strict=True))})
+            if len(rows) == before:
+                raise ValueError
+    except (AttributeError, KeyError, TypeError, ValueError):
+        rows = []
+    if rows:
+        return rows
+    if _OLDER in found and "per_task" not in found:
         raise InputError(
             "expected an eval_info.json of LeRobot with results per task, found an older layout "
             f"in {str(path)!r}: evaluate again, or write its {_OLDER!r} as a .jsonl of its own"
         )
-    rows: list[Row] = []
-    for task in tasks if isinstance(tasks, list) else []:
-        metrics = task.get("metrics") if isinstance(task, dict) else None
-        metrics = metrics if isinstance(metrics, dict) else {}
-        named = {"sum_reward": "sum_rewards", "success": "successes"}
-        lists = {name: metrics.get(key) for name, key in named.items() if metrics.get(key)}
-        if not lists or not all(isinstance(each, list) for each in lists.values()):
-            rows = []
-            break
-        if len({len(each or ()) for each in lists.values()}) > 1:
-            raise InputError(f"expected as many rewards as successes of a task in {str(path)!r}")
-        label = {key: task[key] for key in ("task_group", "task_id") if key in task}
-        for values in zip(*lists.values(), strict=True):
-            rows.append({**label, **dict(zip(lists, values, strict=True))})
-    if not rows:
-        raise InputError(
-            f"expected a list of objects or an eval_info.json of LeRobot in {str(path)!r}, found "
-            "another layout"
-        )
-    return rows
+    raise InputError(
+        "expected a list of objects or an eval_info.json of LeRobot, with as many rewards as "
+        f"successes of each task, in {str(path)!r}, found another layout"
+    )
 
 
-def _parquet(path: Path) -> Any:
-    from tightrope.imports import needed
+def _parquet_names(path: Path) -> list[str]:
+    from tightrope.rollouts.logs import reading, require_tables
 
-    try:
-        return needed("pyarrow.parquet", "a Parquet table", "tables").ParquetFile(path)
-    except (OSError, ValueError) as error:
-        raise InputError(f"expected a Parquet table in {str(path)!r}: {one_line(error)}") from None
+    require_tables("a Parquet table")
+    from pyarrow.parquet import read_schema
 
-
-def _parquet_rows(path: Path) -> list[Row]:
-    from tightrope.rollouts.tables import parquet
-
-    schema = _parquet(path).schema_arrow
-    for each in schema:
-        if each.type.num_fields:
-            raise InputError(
-                f"expected plain columns in {str(path)!r}, found the nested column {each.name!r}"
-            )
-    table = parquet(path, [each.name for each in schema])
-    require_plausible(path, sum(map(_unfolded, table.itercolumns())))
-    found: list[Row] = table.to_pylist()
-    return found
+    with reading(path):
+        return list(read_schema(path).names)
 
 
-def _unfolded(column: Any) -> int:
-    """Bytes of a column once each text of a dictionary is held in every row that has it."""
-    from pyarrow import compute, types
+def _parquet(path: Path) -> dict[str, list[Any]]:
+    from tightrope.rollouts.logs import getter, parquet
 
-    size = 0
-    for chunk in column.chunks:
-        if types.is_dictionary(chunk.type):
-            lengths = compute.binary_length(chunk.dictionary.cast("string"))
-            size += compute.sum(lengths.take(chunk.indices)).as_py() or 0
-    return size
+    names = _parquet_names(path)
+    get = getter(parquet(path, names))
+    return {name: get(name).tolist() for name in names}
 
 
 def _is_evaluations(path: Path) -> bool:
@@ -254,8 +221,7 @@ def _evaluations(path: Path, evaluation: Evaluation) -> Recorded:
     try:
         with np.load(path, allow_pickle=False) as arrays:
             results, steps = (np.asarray(arrays[n], np.float64) for n in ("results", "timesteps"))
-            stated = arrays.get("successes", None)
-            success = None if stated is None else np.asarray(stated, np.float64)
+            success = np.asarray(arrays.get("successes", ()), np.float64)
     except Exception as error:  # zipfile and NumPy raise many kinds for a damaged file
         raise InputError(f"expected plain arrays in {str(path)!r}: {one_line(error)}") from None
     fits = results.ndim == 2 and results.size and steps.shape == (len(results),)
@@ -278,10 +244,9 @@ def _evaluations(path: Path, evaluation: Evaluation) -> Recorded:
             f"expected `evaluation` from 1 to {count}, last or best, found {evaluation!r}"
         )
     columns = {"return": results[row].tolist()}
-    if success is not None and success.shape == results.shape:
+    if success.shape == results.shape:
         if not np.isin(success, (0.0, 1.0)).all():
             raise InputError(f"expected successes of 0 or 1 in {str(path)!r}, found others")
         columns["success"] = (success[row] > 0).tolist()
-    rows = [dict(zip(columns, each, strict=True)) for each in zip(*columns.values(), strict=True)]
     about = f"Evaluation {row + 1} of {count}, after {int(steps[row]):,} steps of training"
-    return Recorded(rows, count if evaluation == "best" else 1, about + worth)
+    return Recorded(columns, count if evaluation == "best" else 1, about + worth)

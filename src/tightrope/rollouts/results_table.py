@@ -2,7 +2,8 @@
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.errors import InputError
+from tightrope.rollouts.columns import Chosen, Columns, as_number, listed, matching, parse
 from tightrope.rollouts.episodes import Episodes
-from tightrope.rollouts.results_files import Evaluation, Recorded, column_names, read_rows
-from tightrope.rollouts.roles import Columns, parse
+from tightrope.rollouts.results_files import Evaluation, Recorded, column_names, read_columns
 
 __all__ = [
     "Evaluation",
@@ -220,8 +221,8 @@ def read_results(
     counts = counts_of(source) if isinstance(source, str) else None
     if counts is None:
         path = Path(source)
-        recorded = read_rows(path, frozen=frozen, evaluation=evaluation)
-        return _Reader(path, recorded, parse(columns, tuple(_USUAL))).table()
+        recorded = read_columns(path, frozen=frozen, evaluation=evaluation)
+        return _table(path, recorded, parse(columns, tuple(_USUAL)))
     return ResultsTable(
         name=str(source).strip(),
         returns=None,
@@ -234,126 +235,107 @@ def read_results(
     )
 
 
-class _Reader:
-    """Rows of a file, and which of their columns is what."""
-
-    def __init__(self, path: Path, recorded: Recorded, given: dict[str, tuple[str, ...]]) -> None:
-        self.place, self.name, self.recorded = repr(str(path)), path.name, recorded
-        self.names, self.given = list(recorded.rows[0]), given
-        self.chosen = {role: self._column(role) for role in _USUAL}
-        if not self.chosen["return"] and not self.chosen["success"]:
-            raise InputError(
-                f"expected a column of returns or successes in {self.place}, found "
-                f"{', '.join(self.names)[:200]}: name it, such as `columns` return={self.names[0]} "
-                "(or obs=... for a table with a row per step)"
-            )
-
-    def _column(self, role: str) -> tuple[str, ...]:
-        """Names of the columns of a role: those given, or the first usual one."""
-        for name in self.given.get(role, ()):
-            if name not in self.names:
-                found = ", ".join(self.names)[:200]
-                raise InputError(f"expected a column {name!r} in {self.place}, found {found}")
-        by_name = {name.strip().lower(): name for name in self.names}
-        usual = [by_name[name] for name in _USUAL[role] if name in by_name]
-        return self.given.get(role, tuple(usual if role == "task" else usual[:1]))
-
-    def table(self) -> ResultsTable:
-        """The results, task by task."""
-        rows, chosen = self.recorded.rows, self.chosen
-        seeds, numbers = (self._whole(role) for role in ("seed", "episode"))
-        grouping = list(chosen["task"])
-        if seeds is not None and len(set(seeds)) < len(seeds) and not self.given.get("seed"):
-            grouping, seeds = [*grouping, chosen["seed"][0]], None  # of the training
-        grouping = [name for name in grouping if len({str(row[name]) for row in rows}) > 1]
-        labels = [", ".join(f"{name} {row[name]}" for name in grouping) for row in rows]
-        place = {label: index for index, label in enumerate(dict.fromkeys(labels))}
-        order = np.argsort([place[label] for label in labels], kind="stable")
-        counted = np.bincount([place[label] for label in labels]).tolist()
-        keys = next((each for each in (seeds, numbers) if each is not None), [-1] * len(rows))
-        returns = self._cells("return", self._numbers)
-        success = self._cells("success", self._flags)
-        used = {name for each in chosen.values() for name in each}
-        others = {n: _numbers([row[n] for row in rows]) for n in self.names if n.isprintable()}
-        made = ResultsTable(
-            name=self.name,
-            returns=None if returns is None else returns[order],
-            success=None if success is None else success[order],
-            keys=np.array(keys, np.int64)[order],
-            tasks=tuple(zip(place, counted, strict=True)),
-            properties={
-                name: values[order]
-                for name, values in others.items()
-                if name not in used and np.isfinite(values).all()
-            },
-            columns={role: ", ".join(each) for role, each in chosen.items() if each},
-            candidates=self.recorded.candidates,
-            notes=(self.recorded.note,) if self.recorded.note else (),
+def _table(path: Path, recorded: Recorded, asked: Chosen) -> ResultsTable:
+    """The results in the columns of a file, task by task."""
+    columns, place = recorded.columns, repr(str(path))
+    names = list(columns)
+    by_name = {name.strip().lower(): name for name in names}
+    chosen: Chosen = {}
+    for role, known in _USUAL.items():
+        usual = [by_name[name] for name in known if name in by_name]
+        usual = usual if role == "task" else usual[:1]
+        given = matching(role, asked.get(role, ()), names, (), place)
+        chosen[role] = given if role in asked else tuple(usual)
+    if not chosen["return"] and not chosen["success"]:
+        raise InputError(
+            f"expected a column of returns or successes in {place}, found {listed(names)[:200]}: "
+            f"name it, such as `columns` return={names[0]} (or obs=... for a table with a row per "
+            "step)"
         )
-        self._require_once(made, "episode" if seeds is None else "seed")
-        return made
 
-    def _cells(self, role: str, read: Callable[[list[Any]], Any]) -> Any:
+    def column(role: str, read: Callable[[list[Any], str], Any]) -> Any:
         """What `read` makes of the cells of a role; None without such a column."""
-        column = self.chosen[role]
-        return read([row[column[0]] for row in self.recorded.rows]) if column else None
+        for name in chosen[role]:
+            return read(columns[name], f"column {name!r} of {place}")
+        return None
 
-    def _whole(self, role: str) -> list[int] | None:
-        """Seeds or numbers of episodes; None where no cell is a whole number of at least 0."""
-        cells = self._cells(role, list)
-        found = _numbers(cells or []).tolist()
-        fits = [math.isfinite(x) and x == int(x) and 0 <= x < 2**63 for x in found]
-        if any(fits) and not all(fits):  # what has no number could be paired with anything
-            row = fits.index(False)
+    seeds, numbers = column("seed", _whole), column("episode", _whole)
+    grouping = list(chosen["task"])
+    if seeds is not None and len(set(seeds)) < len(seeds) and "seed" not in asked:
+        grouping, seeds = [*grouping, *chosen["seed"]], None  # of the training
+    grouping = [name for name in grouping if len(set(map(str, columns[name]))) > 1]
+    count = len(columns[names[0]])
+    labels = [
+        ", ".join(f"{name} {columns[name][row]}" for name in grouping) for row in range(count)
+    ]
+    sizes = Counter(labels)  # in the order in which they come
+    places = {label: index for index, label in enumerate(sizes)}
+    order = np.argsort([places[label] for label in labels], kind="stable")
+    keys = next((each for each in (seeds, numbers) if each is not None), [-1] * count)
+    used = {name for each in chosen.values() for name in each}
+    others = {n: _numbers(columns[n]) for n in names if n not in used and n.isprintable()}
+    returns, success = column("return", _finite), column("success", _flags)
+    table = ResultsTable(
+        name=path.name,
+        returns=None if returns is None else returns[order],
+        success=None if success is None else success[order],
+        keys=np.array(keys, np.int64)[order],
+        tasks=tuple(sizes.items()),
+        properties={n: values[order] for n, values in others.items() if np.isfinite(values).all()},
+        columns={role: ", ".join(each) for role, each in chosen.items() if each},
+        candidates=recorded.candidates,
+        notes=(recorded.note,) if recorded.note else (),
+    )
+    for task, rows in table.parts():
+        paired = table.keys[rows][table.keys[rows] >= 0]
+        if len(np.unique(paired)) < len(paired):
+            role = "episode" if seeds is None else "seed"
             raise InputError(
-                f"expected a whole number of at least 0 in every row of column "
-                f"{self.chosen[role][0]!r} of {self.place}, or in none, found "
-                f"{str(cells[row])[:40]!r} in row {row + 1}: or leave the column out with {role}="
+                f"expected each episode once, found a number twice in column {chosen[role][0]!r} "
+                f"of {place}{f' ({task})' if task else ''}: name what tells them apart, such as "
+                f"`columns` task=COLUMN, or leave it out with {role}="
             )
-        return [int(x) for x in found] if any(fits) else None
+    return table
 
-    def _numbers(self, cells: list[Any]) -> NDArray[np.float64]:
-        found = _numbers(cells)
-        for row in np.flatnonzero(~np.isfinite(found))[:1]:
+
+def _whole(cells: list[Any], where: str) -> list[int] | None:
+    """Seeds or numbers of episodes; None where no cell is a whole number of at least 0."""
+    found = _numbers(cells).tolist()
+    fits = [math.isfinite(x) and x == int(x) and 0 <= x < 2**63 for x in found]
+    if any(fits) and not all(fits):  # what has no number could be paired with anything
+        row = fits.index(False)
+        raise InputError(
+            f"expected a whole number of at least 0 in every row of {where}, or in none, found "
+            f"{_cell(cells, row)}: or leave the column out with seed= or episode="
+        )
+    return [int(x) for x in found] if any(fits) else None
+
+
+def _finite(cells: list[Any], where: str) -> NDArray[np.float64]:
+    found = _numbers(cells)
+    for row in np.flatnonzero(~np.isfinite(found))[:1]:
+        raise InputError(
+            f"expected a finite number in every row of {where}, found {_cell(cells, row)}"
+        )
+    return found
+
+
+def _flags(cells: list[Any], where: str) -> NDArray[np.bool_]:
+    words = [str(cell).strip().lower() for cell in cells]
+    for row, word in enumerate(words):
+        if word not in (*_TRUE, *_FALSE):
+            share = " (a share or per cent is no result of one episode)"
             raise InputError(
-                f"expected a finite number in every row of column {self.chosen['return'][0]!r} of "
-                f"{self.place}, found {str(cells[row])[:40]!r} in row {row + 1}"
+                f"expected true or false, or 1 or 0, in {where}, found {_cell(cells, row)}"
+                f"{share if word[:1].isdigit() else ''}"
             )
-        return found
-
-    def _flags(self, cells: list[Any]) -> NDArray[np.bool_]:
-        words = [str(cell).strip().lower() for cell in cells]
-        for row, word in enumerate(words, start=1):
-            if word not in (*_TRUE, *_FALSE):
-                share = " (a share or per cent is no result of one episode)"
-                raise InputError(
-                    "expected true or false, or 1 or 0, in column "
-                    f"{self.chosen['success'][0]!r} of {self.place}, found {word[:40]!r} in row "
-                    f"{row}{share if word[:1].isdigit() else ''}"
-                )
-        return np.array([word in _TRUE for word in words])
-
-    def _require_once(self, table: ResultsTable, role: str) -> None:
-        for name, part in table.parts():
-            known = table.keys[part][table.keys[part] >= 0]
-            if len(np.unique(known)) < len(known):
-                raise InputError(
-                    f"expected each episode once, found a number twice in column "
-                    f"{self.chosen[role][0]!r} of {self.place}{f' ({name})' if name else ''}: name "
-                    "what tells them apart, such as `columns` task=COLUMN, or leave it out with "
-                    f"{role}="
-                )
+    return np.array([word in _TRUE for word in words])
 
 
-def _numbers(cells: Sequence[Any]) -> NDArray[np.float64]:
+def _cell(cells: list[Any], row: int) -> str:
+    return f"{str(cells[row])[:40]!r} in row {row + 1}"
+
+
+def _numbers(cells: list[Any]) -> NDArray[np.float64]:
     """Cells as numbers; NaN where one is none."""
-
-    def number(cell: Any) -> float:
-        if isinstance(cell, bool) or cell is None:
-            return math.nan
-        try:
-            return float(cell)
-        except (TypeError, ValueError, OverflowError):
-            return math.nan
-
-    return np.array([number(cell) for cell in cells], np.float64)
+    return np.array([as_number(cell) for cell in cells], np.float64)

@@ -20,6 +20,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tightrope.environments import EnvInfo
 from tightrope.errors import InputError, one_line
@@ -32,13 +33,12 @@ from tightrope.policies import (
     check_actions,
     rows_are_stable,
 )
-from tightrope.rollouts.episodes import Episode
-from tightrope.rollouts.own import OwnRollout
-from tightrope.rollouts.stepping import Recorder, roll_out
+from tightrope.rollouts.episodes import Episode, join
+from tightrope.rollouts.stepping import OwnRollout, roll_out, stepping
 
 __all__ = ["BOARD", "Job", "main", "run"]
 
-BOARD = struct.Struct("qq")  # (index of the episode being stepped, steps done)
+BOARD = struct.Struct("qq")  # (index of the episode being stepped, or -1; steps done)
 _AGAIN = 300  # steps of an episode that are rolled out again
 
 Queue = tuple[tuple[int, int], ...]  # (index, seed) of episodes
@@ -67,132 +67,153 @@ class _Output:
         self.index, self.steps = index, self.steps + steps
         BOARD.pack_into(self.board, 0, index, self.steps)
 
-    def episode(self, index: int, episode: Episode) -> Episode:
-        """Send a finished episode, if it is one of finite numbers."""
+    def episode(self, index: int, episode: Episode) -> None:
+        """Send a finished episode, if it is whole and of finite numbers."""
         self.index = index
-        for array in (episode.rewards, episode.observations, episode.final_observation):
-            if array is not None and not np.isfinite(array).all():
-                raise InputError("expected finite observations and rewards, found NaN or infinity")
+        join([episode])  # refuses what is not
         self.send(("episode", index, episode))
-        return episode
 
 
-class _Slot(Recorder):
-    """One environment with its queue of episodes."""
+class _Slot:
+    """One environment with its queue of episodes.
 
-    def __init__(self, environment: EnvInfo, queue: Queue, noise_size: int, fresh: bool) -> None:
-        super().__init__(environment.make())
-        self.environment, self.fresh = environment, fresh
-        self.queue, self.noise_size, self.index = list(queue), noise_size, -1
+    Attributes:
+        index: of the episode that it is in.
+        observation: the current one.
+        generator: of the episode's own, so that its actions do not depend on what runs beside it.
+    """
 
-    def next(self, output: _Output) -> None:
+    def __init__(self, environment: EnvInfo, queue: Queue, fresh: bool) -> None:
+        self.environment, self.env = environment, environment.make()
+        self.queue, self.fresh, self.index = list(queue), fresh, -1
+
+    def begin(self, output: _Output) -> None:
         """Reset to the next episode of the queue, if need be in a new environment."""
         if self.fresh and self.index >= 0:
             self.env.close()
             self.env = self.environment.make()
         self.index, seed = self.queue.pop(0)
         output.at(self.index)
-        # A generator of the episode's own: its actions do not depend on what runs beside it.
-        self.generator = np.random.default_rng([seed, 1]) if self.noise_size else None
-        self.begin(seed)
+        self.generator = np.random.default_rng([seed, 1])
+        self.run = stepping(self.env, seed)
+        self.observation = next(self.run)
 
-    def departs(self, index: int, episode: Episode, output: _Output) -> bool:
-        """Whether an episode is another one now, after those that came later.
-
-        Its first steps again, by the same actions: what a reset leaves behind shows in them.
-        """
-        actions = iter(episode.actions[:_AGAIN])  # type: ignore[index]
+    def step(self, action: Any) -> Episode | None:
+        """Take an action; the episode, if it ends here."""
         try:
-            again = roll_out(
-                lambda _: next(actions, None),
-                self.env,
-                episode.seed,
-                watch=lambda _: output.at(index, 1),
-            )
-        except Exception:  # whatever the environment raises, it did not when the episode was first
-            return True
-        return any(
-            not np.array_equal(getattr(again, name), getattr(episode, name)[:_AGAIN])
-            for name in ("observations", "rewards")
-        )
+            self.observation = self.run.send(action)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        return None
 
 
-def _roll_out_policy(job: Job, policy: Policy, output: _Output) -> None:
-    """Step all environments until their queues are done, sending each episode as it ends."""
+def _roll_out_policy(job: Job, policy: Policy, output: _Output) -> int | None:
+    """Step all environments until their queues are done, sending each episode as it ends.
+
+    Returns:
+        The seed of an episode that is another one when it is rolled out again; None without one.
+    """
     environment: EnvInfo = pickle.loads(job.environment)
-    size = policy.noise_size
-    active = [_Slot(environment, queue, size, job.fresh) for queue in job.queues]
-    longest, several, oldest = active[0], len(job.queues[0]) > 1, None
-    if not policy.deterministic and not size:
+    active = [_Slot(environment, queue, job.fresh) for queue in job.queues]
+    longest, several = active[0], len(job.queues[0]) > 1
+    first: tuple[int, Episode] | None = None  # of the longest queue
+    if not policy.deterministic and not policy.noise_size:
         import torch
 
         # It draws from torch's global generator, which starts alike in every process.
         torch.manual_seed(job.queues[0][0][1])
     # A policy whose rounding depends on its neighbours is called for one row at a time.
-    block = BLOCK if rows_are_stable(policy, longest.shape[0]) else 1
-    space = longest.env.action_space
-    output.send(("ready",))
+    space = longest.env.observation_space
+    block = BLOCK if rows_are_stable(policy, space.shape[0]) else 1
     for slot in active:
-        slot.next(output)
+        slot.begin(output)
     while active:
-        observations = np.empty((len(active), *longest.shape), np.float32)
-        noise = np.empty((len(active), size), np.float32)
-        for row, slot in enumerate(active):
-            observations[row] = slot.observation
-            if slot.generator is not None:
-                noise[row] = slot.generator.standard_normal(size, np.float32)
-        finite = np.isfinite(observations).all(axis=1)
-        if not finite.all():
-            output.index = active[int(np.argmin(finite))].index
-            raise InputError("expected finite observations, found NaN or infinity")
-        try:
-            actions = act_in_blocks(policy, observations, noise, block=block)
-            check_actions(policy, actions, space)
-        except ActionError as error:
-            output.index = active[error.row or 0].index
-            raise
-        for slot, observation, action in zip(active, observations, actions, strict=True):
-            output.at(slot.index)
-            slot.step(observation, action)
-            output.steps += 1
-            if slot.ended:
-                episode = output.episode(slot.index, slot.episode())
-                oldest = oldest or (slot is longest and (slot.index, episode)) or None
-        if any(slot.ended for slot in active):
-            active = [slot for slot in active if not slot.ended or slot.queue]
-            for slot in active:
-                if slot.ended:
-                    slot.next(output)
-    if several and not job.fresh and oldest and longest.departs(*oldest, output):
-        output.send(("departs", oldest[1].seed))
+        actions = _act(policy, active, block, output)
+        for slot, action in zip(tuple(active), actions, strict=True):
+            output.at(slot.index, 1)
+            episode = slot.step(action)
+            if episode is not None:
+                output.episode(slot.index, episode)
+                if slot is longest and first is None:
+                    first = slot.index, episode
+                if slot.queue:
+                    slot.begin(output)
+                else:
+                    active.remove(slot)
+    if first is None or not several or job.fresh:
+        return None
+    return first[1].seed if _departs(longest.env, *first, output) else None
 
 
-def _roll_out_own(job: Job, rollout: OwnRollout, output: _Output) -> None:
-    """Call the user's function for each episode, and for the first of several again."""
-    output.send(("ready",))
+def _act(policy: Policy, active: list[_Slot], block: int, output: _Output) -> NDArray[Any]:
+    """An action for the observation of each environment."""
+    observations = np.array([slot.observation for slot in active])
+    noise = np.empty((len(active), policy.noise_size), np.float32)
+    for row, slot in enumerate(active if policy.noise_size else ()):
+        noise[row] = slot.generator.standard_normal(policy.noise_size, np.float32)
+    finite = np.isfinite(observations).all(axis=1)
+    if not finite.all():
+        output.index = active[int(np.argmin(finite))].index
+        raise InputError("expected finite observations, found NaN or infinity")
+    try:
+        actions = act_in_blocks(policy, observations, noise, block=block)
+        check_actions(policy, actions, active[0].env.action_space)
+    except ActionError as error:
+        output.index = active[error.row or 0].index
+        raise
+    return actions
+
+
+def _departs(env: Any, index: int, episode: Episode, output: _Output) -> bool:
+    """Whether an episode is another one now, after those that came later.
+
+    Its first steps again, by the same actions: what a reset leaves behind shows in them.
+    """
+    actions = iter(episode.actions[:_AGAIN])  # type: ignore[index]
+
+    def act(_: Any) -> Any:
+        output.at(index, 1)
+        return next(actions, None)
+
+    try:
+        again = roll_out(act, env, episode.seed)
+    except Exception:  # whatever the environment raises, it did not when the episode was first
+        return True
+    return _differ(again, episode, _AGAIN)
+
+
+def _differ(again: Episode, first: Episode, steps: int | None = None) -> bool:
+    return not all(
+        np.array_equal(getattr(again, name), getattr(first, name)[:steps])
+        for name in ("observations", "rewards")
+    )
+
+
+def _roll_out_own(job: Job, rollout: OwnRollout, output: _Output) -> int | None:
+    """Call the user's function for each episode, and for the first of several again.
+
+    Returns:
+        The seed of the first, if it is another one then; None otherwise.
+    """
     (queue,) = job.queues
-    episodes = []
+    first = None
     for index, seed in queue:
         output.at(index)
-        episodes.append(output.episode(index, rollout(seed)))
-        output.steps += len(episodes[-1].rewards)
-        del episodes[1:]
-    if len(queue) > 1:
-        output.at(queue[0][0])
-        again = rollout(queue[0][1])
-        if not all(
-            np.array_equal(getattr(again, name), getattr(episodes[0], name))
-            for name in ("observations", "rewards")
-        ):
-            output.send(("departs", queue[0][1]))
+        episode = rollout(seed)
+        output.episode(index, episode)
+        output.steps += len(episode.rewards)
+        first = first or episode
+    if first is None or len(queue) == 1:
+        return None
+    output.at(queue[0][0])
+    return first.seed if _differ(rollout(first.seed), first) else None
 
 
 def run(job: Job, send: Callable[[Any], None], board: Any) -> None:
-    """Run a job: send ("ready",), then ("episode", index, Episode) for each, then ("done",).
+    """Run a job: send ("episode", index, Episode) for each, then ("done", -1, departed).
 
-    Before the end may come ("departs", seed): that episode is another one when rolled out again.
-
-    What goes wrong is sent as ("failed", index of the episode or -1, one line).
+    `departed` is the seed of an episode that is another one when rolled out again, or None. What
+    goes wrong is sent as ("failed", index of the episode or -1, one line).
     """
     output = _Output(send, board)
     try:
@@ -204,14 +225,14 @@ def run(job: Job, send: Callable[[Any], None], board: Any) -> None:
                 gym.registry.setdefault(entry.id, entry)
             policy: Any = pickle.loads(job.policy)
         work: Any = _roll_out_own if isinstance(policy, OwnRollout) else _roll_out_policy
-        work(job, policy, output)
+        departed = work(job, policy, output)
         output.at(-1)
     except InputError as error:
         send(("failed", output.index, str(error)))
     except Exception as error:  # whatever the environment or the policy raises
         send(("failed", output.index, f"{type(error).__name__}: {one_line(error)}"))
     else:
-        send(("done",))
+        send(("done", -1, departed))
 
 
 def main() -> None:

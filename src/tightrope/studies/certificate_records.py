@@ -1,10 +1,9 @@
 """The table of a study: one row per certificate, what every column means, and how it is read."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
 
 import numpy as np
 import pandas as pd
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from tightrope.certificates import Certificate
 
 __all__ = ["CERTIFICATE", "DTYPES", "POLICY", "RUN", "SLICE", "STRATUM", "CertificateRecord",
-           "checked_table", "read_table"]  # fmt: skip
+           "checked_table", "read_table", "record_of"]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -82,37 +81,9 @@ class CertificateRecord:
     seed: int
     certificate: str
 
-    @classmethod
-    def of(
-        cls, certificate: "Certificate", policy: Mapping[str, str], repetition: int, file: str
-    ) -> Self:
-        """The row of a certificate.
 
-        Args:
-            certificate: issued with a predictor.
-            policy: its agent, environment, instance and level.
-            repetition: number of the certificate.
-            file: name of its document.
-        """
-        c, total = certificate, len(certificate.rollouts)
-        test = c.rollouts.span(total - c.episodes.test, total)
-        values: dict[str, Any] = {name: policy[name] for name in POLICY}
-        values |= {name: getattr(c, name) for name in _SAME}
-        return cls(
-            **values,
-            repetition=repetition,
-            sampling=c.settings.sampling,
-            episodes=c.episodes.validation,
-            kl=sum(portion.kl for portion in c.portions),
-            return_low=c.limits[0],
-            return_high=c.limits[1],
-            mean_return=float(test.returns(1.0).mean()) if len(test) else float("nan"),
-            seed=c.settings.seed,
-            certificate=file,
-        )
-
-
-_SAME = ("scheme", "preset", "unit", "bound", "bound_raw", "rms_raw", "train_error", "test_error",
+# What a certificate calls by the same name.
+_SAME = ("scheme", "unit", "bound", "bound_raw", "rms_raw", "train_error", "test_error",
          "tightness", "constant_error", "confidence", "n", "effective_n", "clipped_share",
          "void")  # fmt: skip
 _KINDS = get_type_hints(CertificateRecord)
@@ -130,6 +101,23 @@ CERTIFICATE = [*SLICE, *POLICY, "scheme", "sampling", "episodes", "repetition"]
 _ROUNDING = 1e-6  # tightness may have been computed in another order, or read from rounded text
 
 
+def record_of(certificate: "Certificate") -> dict[str, Any]:
+    """The row of a certificate that was issued with a predictor, without what a study knows."""
+    c, total = certificate, len(certificate.rollouts)
+    test = c.rollouts.span(total - c.episodes.test, total)
+    norm = "" if c.settings.preset.layer_norm else "-without-layer-norm"
+    return {name: getattr(c, name) for name in _SAME} | {
+        "preset": f"{c.preset}{norm}",
+        "sampling": c.settings.sampling,
+        "episodes": c.episodes.validation,
+        "kl": sum(portion.kl for portion in c.portions),
+        "return_low": c.limits[0],
+        "return_high": c.limits[1],
+        "mean_return": float(test.returns(1.0).mean()) if len(test) else float("nan"),
+        "seed": c.settings.seed,
+    }
+
+
 def read_table(folder: Path) -> pd.DataFrame:
     """The table of a study, from its finished jobs or, where only results are kept, table.csv.
 
@@ -139,40 +127,38 @@ def read_table(folder: Path) -> pd.DataFrame:
     Raises:
         InputError: there is no certificate yet, or something is damaged.
     """
+    jobs = sorted((folder / "jobs").glob("certify-*/rows.json"))
+    files = [folder / "table.csv", folder / "results" / "table.csv"]
+    numbers = [name for name, kind in DTYPES.items() if kind != "str"]
     try:
-        if rows := sorted((folder / "jobs").glob("certify-*/rows.json")):
-            return checked_table(
-                pd.DataFrame([row for path in rows for row in _rows(path, folder)])
+        if jobs:  # paths of certificates become relative to the study's folder
+            places = [path.parent.relative_to(folder).as_posix() for path in jobs]
+            table = pd.DataFrame(
+                {**row, "certificate": f"{place}/{row['certificate']}"}
+                for place, path in zip(places, jobs, strict=True)
+                for row in json.loads(path.read_text("utf-8"))
             )
-        for path in (folder / "table.csv", folder / "results" / "table.csv"):
-            if path.is_file():
-                text = [name for name, kind in DTYPES.items() if kind == "str"]
-                numbers = {name: [""] for name in DTYPES if name not in text}
-                return checked_table(
-                    pd.read_csv(
-                        path,
-                        dtype=dict.fromkeys(text, "str"),
-                        keep_default_na=False,
-                        na_values=numbers,
-                    )
-                )
-    except InputError:
-        raise
+        elif kept := [path for path in files if path.is_file()]:
+            missing: Any = {name: [""] for name in numbers}
+            table = pd.read_csv(
+                kept[0],
+                dtype={name: kind for name, kind in DTYPES.items() if kind == "str"},
+                keep_default_na=False,
+                na_values=missing,
+            )
+        else:
+            raise InputError(
+                f"expected a study with certificates in {str(folder)!r}, found none: run "
+                "`tightrope study`"
+            )
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        if isinstance(error, InputError):
+            raise
         raise InputError(
             f"expected the table of a study in {str(folder)!r}, found something else: "
             f"{one_line(error)}"
         ) from None
-    raise InputError(
-        f"expected a study with certificates in {str(folder)!r}, found none: run `tightrope study`"
-    )
-
-
-def _rows(path: Path, root: Path) -> list[dict[str, object]]:
-    """The rows of one job, with paths of certificates relative to the study's folder."""
-    place = path.parent.relative_to(root)
-    return [{**row, "certificate": f"{place}/{row['certificate']}"}
-            for row in json.loads(path.read_text("utf-8"))]  # fmt: skip
+    return checked_table(table)
 
 
 def checked_table(table: pd.DataFrame) -> pd.DataFrame:
@@ -195,16 +181,17 @@ def checked_table(table: pd.DataFrame) -> pd.DataFrame:
             raise InputError(
                 f"expected column {name!r} of type {kind}: {one_line(error)}"
             ) from None
-        allowed = get_args(_KINDS[name])
-        wrong = [value for value in table[name].unique() if allowed and value not in allowed]
-        if wrong:
-            raise InputError(f"expected {name!r} among {', '.join(allowed)}, found {wrong[0]!r}")
+        allowed = get_args(_KINDS[name]) or table[name].array
+        if len(wrong := table[name][~table[name].isin(allowed)]):
+            raise InputError(
+                f"expected {name!r} among {', '.join(allowed)}, found {wrong.iloc[0]!r}"
+            )
     if len(outside := table["bound"][~table["bound"].between(0, 1)]):
         raise InputError(f"expected a normalised bound in [0, 1], found {outside.iloc[0]}")
     difference = table["bound"] - table["test_error"]
     if not np.allclose(table["tightness"], difference, rtol=0, atol=_ROUNDING, equal_nan=True):
         raise InputError("expected 'tightness' to be bound - test_error, found another number")
     if len(twice := table[table.duplicated(CERTIFICATE)]):
-        named = ", ".join(f"{name} {twice.iloc[0][name]}" for name in CERTIFICATE)
-        raise InputError(f"expected one row per certificate, found two of {named}")
+        names = ", ".join(f"{name} {twice.iloc[0][name]}" for name in CERTIFICATE)
+        raise InputError(f"expected one row per certificate, found two of {names}")
     return table[list(DTYPES)].sort_values(CERTIFICATE, kind="stable", ignore_index=True)

@@ -7,8 +7,10 @@ share an agent and an environment, so they are averaged first; strata that share
 counted as independent. Presets and units are never pooled.
 """
 
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Literal
 
 import pandas as pd
@@ -16,10 +18,14 @@ import pandas as pd
 from tightrope.studies.certificate_records import RUN, SLICE, STRATUM
 from tightrope.studies.summary_statistics import correlations, main_comparison, mean_interval
 
-__all__ = ["CLAIMS", "FEWEST_STRATA", "ClaimResult", "Comparison", "Verdict", "judge_claims"]
+__all__ = ["CLAIMS", "PAPER", "ClaimResult", "Comparison", "judge_claims"]
 
 Verdict = Literal["supported", "contradicted", "undecided", "too little data"]
 FEWEST_STRATA = 3
+# Of each claim: what the paper `reports`, and how it `differs` here and to what effect.
+PAPER: dict[str, dict[str, str]] = tomllib.loads(
+    files("tightrope.studies").joinpath("paper_reports.toml").read_text("utf-8")
+)
 
 
 @dataclass(frozen=True)

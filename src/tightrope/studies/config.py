@@ -7,7 +7,7 @@ them is an error.
 import itertools
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, field, fields, replace
+from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -39,26 +39,30 @@ _FIXED = {"fit_episodes": True, "pilot_episodes": False}  # whether it is for a 
 Whole = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
 Names = tuple[str, ...]
+SomeNames = Annotated[Names, Field(min_length=1)]
 
 
 @checked
 class TrainBlock:
-    """``[[train]]``: an agent, trained in every environment once for each seed."""
+    """``[[train]]``: an agent, trained in every environment once for each seed.
+
+    Attributes:
+        agent: what is trained.
+        environments: ids.
+        instances: training seeds: one policy instance each.
+        levels: steps at which starter, intermediate and expert are frozen; by default the paper's.
+        settings: hyperparameters that differ from the agent's defaults.
+    """
 
     agent: Literal["redq", "sac", "ppo"]
-    """What is trained."""
-    environments: Annotated[Names, Field(min_length=1)]
-    """Ids."""
+    environments: SomeNames
     instances: Annotated[tuple[Whole, ...], Field(min_length=1)]
-    """Training seeds: one policy instance each."""
     levels: tuple[Positive, Positive, Positive] | None = None
-    """Steps at which starter, intermediate and expert are frozen; by default the paper's."""
     settings: dict[str, Any] = field(default_factory=dict)
-    """Hyperparameters that differ from the agent's defaults."""
 
     def __post_init__(self) -> None:
         settings(self.agent, self.settings)
-        _require_distinct(environments=self.environments, instances=self.instances)
+        _require_distinct(self, "environments", "instances")
         first, second, third = self.steps
         if not first < second < third:
             raise InputError(f"expected three rising `levels` of steps, found {self.steps}")
@@ -71,54 +75,62 @@ class TrainBlock:
 
 @checked
 class PolicyBlock:
-    """``[[policies]]``: policies of one's own, or trainings that were run before."""
+    """``[[policies]]``: policies of one's own, or trainings that were run before.
+
+    Attributes:
+        folder: relative to the file. Folders that train wrote in it give all their levels, and say
+            agent, environment and seed themselves; any other file or folder that certify takes is
+            a policy.
+        names: what to take of the folder, by name or pattern; a name that is not there is skipped.
+        environment: id; by default the one that each policy was trained in, if train wrote it.
+        agent: name in tables and figures, where no training says it.
+        level: the same, of the level.
+    """
 
     folder: str
-    """Relative to the file. Folders that train wrote in it give all their levels, and say agent,
-    environment and seed themselves; any other file or folder that certify takes is a policy."""
-    names: Annotated[Names, Field(min_length=1)] = ("*",)
-    """What to take of the folder, by name or pattern; a name that is not there is skipped."""
+    names: SomeNames = ("*",)
     environment: str = ""
-    """Id; by default the one that each policy was trained in, if train wrote it."""
     agent: str = "own"
-    """Name in tables and figures, where no training says it."""
     level: str = "own"
-    """The same, of the level."""
 
 
 @checked
 class CertifyBlock:
-    """``[[certify]]``: every combination of these, for each of the chosen policies."""
+    """``[[certify]]``: every combination of these, for each of the chosen policies.
 
-    schemes: Annotated[Names, Field(min_length=1)]
-    """As for certify."""
+    Attributes:
+        schemes: as for certify.
+        repetitions: certificates with episodes, fits and draws of their own each.
+        presets: paper, tight or both.
+        layer_norm: whether the predictor's hidden layers are normalised, or both.
+        units: step, episode or both.
+        samplings: local, weights or both.
+        episodes: validation episodes, to fit and to calibrate: the first of what was rolled out.
+        agents: only policies of these; by default of all.
+        environments: only policies in these; by default in all.
+        instances: only these training seeds or names; by default all.
+        levels: only policies of these levels; by default of all.
+        options: other options of certify, such as mc_passes; `pilot_episodes` are for PAC-Bayes
+            schemes, and `fit_episodes` for auto and holdout.
+    """
+
+    schemes: SomeNames
     repetitions: Positive = 5
-    """Certificates with episodes, fits and draws of their own each."""
     presets: Annotated[tuple[PresetName, ...], Field(min_length=1)] = ("tight",)
-    """paper, tight or both."""
     layer_norm: Annotated[tuple[bool, ...], Field(min_length=1)] = (True,)
-    """Whether the predictor's hidden layers are normalised, or both."""
     units: Annotated[tuple[Unit, ...], Field(min_length=1)] = ("step",)
-    """step, episode or both."""
     samplings: Annotated[tuple[Sampling, ...], Field(min_length=1)] = ("local",)
-    """local, weights or both."""
     episodes: Annotated[tuple[Positive, ...], Field(min_length=1)] = (100,)
-    """Validation episodes, to fit and to calibrate: the first of what was rolled out."""
     agents: Names = ()
-    """Only policies of these; by default of all."""
     environments: Names = ()
-    """Only policies in these; by default in all."""
     instances: Names = ()
-    """Only these training seeds or names; by default all."""
     levels: Names = ()
-    """Only policies of these levels; by default of all."""
     options: dict[str, Any] = field(default_factory=dict)
-    """Other options of certify, such as mc_passes; `pilot_episodes` are for PAC-Bayes schemes, and
-    `fit_episodes` for auto and holdout."""
 
     def __post_init__(self) -> None:
-        axes = ("schemes", "presets", "layer_norm", "units", "samplings", "episodes")
-        _require_distinct(**{name: getattr(self, name) for name in axes})
+        _require_distinct(
+            self, "schemes", "presets", "layer_norm", "units", "samplings", "episodes"
+        )
         for name in self.options:
             if name in (*AXES, *_OWN):
                 where = f"`{name}s` beside it" if name in AXES else "nothing: a study decides it"
@@ -136,6 +148,7 @@ class CertifyBlock:
         )
         made = []
         for preset, norm, sampling, count, name, unit in axes:
+            scheme(name).sizes(count, fit=1)  # refuses too few episodes
             own = {"preset": preset, "unit": unit, "sampling": sampling, "episodes": count}
             made.append((norm, options_of(name, self.schemes, {**self.options, **own})))
         return made
@@ -147,39 +160,42 @@ def options_of(name: str, schemes: Sequence[str], values: Mapping[str, Any]) -> 
     Raises:
         InputError: a value is outside its set, or an option is for none of the schemes.
     """
-    kinds = {scheme(each).fixed for each in schemes}
+    fixed = scheme(name).fixed
+    mixed = any(scheme(each).fixed != fixed for each in schemes)
     own = {
-        key: value
-        for key, value in values.items()
-        if _FIXED.get(key, scheme(name).fixed) == scheme(name).fixed or len(kinds) == 1
+        key: value for key, value in values.items() if not mixed or _FIXED.get(key, fixed) == fixed
     }
-    return Options.of({**own, "scheme": name})
+    return Options(**{**own, "scheme": name})
 
 
 @checked
 class Study:
-    """A study: which policies, and which certificates of each."""
+    """A study: which policies, and which certificates of each.
+
+    Attributes:
+        name: in titles; lower-case letters, digits and hyphens.
+        certify: ``[[certify]]`` tables.
+        about: a sentence for its pages.
+        seed: root of all randomness but that of trainings.
+        test_episodes: episodes of each policy that are only compared with.
+        updates: at most that many updates in each fit, for rehearsals; by default those of the
+            preset.
+        width: width of the predictor's hidden layers; by default that of the preset.
+        train: ``[[train]]`` tables.
+        policies: ``[[policies]]`` tables.
+        root: folder of the file, which paths are relative to; not a key of it.
+    """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
-    """In titles; lower-case letters, digits and hyphens."""
     certify: tuple[CertifyBlock, ...]
-    """``[[certify]]`` tables."""
     about: str = ""
-    """A sentence for its pages."""
     seed: Whole = 0
-    """Root of all randomness but that of trainings."""
     test_episodes: Positive = 100
-    """Episodes of each policy that are only compared with."""
     updates: Positive | None = None
-    """At most that many updates in each fit, for rehearsals; by default those of the preset."""
     width: Positive | None = None
-    """Width of the predictor's hidden layers; by default that of the preset."""
     train: tuple[TrainBlock, ...] = ()
-    """``[[train]]`` tables."""
     policies: tuple[PolicyBlock, ...] = ()
-    """``[[policies]]`` tables."""
     root: Path = field(default=Path(), compare=False)
-    """Folder of the file, which paths are relative to; not a key of it."""
 
     def __post_init__(self) -> None:
         if not self.train and not self.policies:
@@ -200,13 +216,11 @@ def load_study(path: Path) -> Study:
     Raises:
         InputError: there is none, it is no TOML, or a key or value is wrong.
     """
-    if not path.is_file():
-        raise InputError(f"expected a study at {str(path)!r}, found no file: check the path")
     try:
         content = tomllib.loads(path.read_text())
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise InputError(f"expected a study at {str(path)!r}: {one_line(error)}") from None
-    except (ValueError, RecursionError) as error:  # numbers that are too long, tables too deep
+    except (ValueError, RecursionError) as error:  # no text, long numbers, tables too deep
         raise InputError(f"expected TOML in {str(path)!r}: {one_line(error)}") from None
     return replace(study_from(content, str(path)), root=path.parent)
 
@@ -219,7 +233,7 @@ def study_from(content: Mapping[str, Any], where: str = "the study") -> Study:
     """
     values = dict(content)
     for name, kind in (("train", TrainBlock), ("policies", PolicyBlock), ("certify", CertifyBlock)):
-        if isinstance(tables := values.get(name, []), list):
+        if isinstance(tables := values.get(name), list):
             values[name] = [
                 _record(kind, table, f"{where}, {name} {number}")
                 for number, table in enumerate(tables, start=1)
@@ -232,18 +246,14 @@ def _record(kind: Any, content: Any, where: str) -> Any:
     """A record from a table of the file, with every key known and every value of its type."""
     if not isinstance(content, dict):
         raise InputError(f"expected a table in {where}, found {content!r}")
-    names = [entry.name for entry in fields(kind) if entry.name != "root"]
-    for key in content:
-        if key not in names:
-            raise InputError(f"expected keys among {', '.join(names)} in {where}, found {key!r}")
     try:
         return kind(**content)
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
 
 
-def _require_distinct(**axes: Sequence[Any]) -> None:
-    for name, values in axes.items():
+def _require_distinct(block: Any, *names: str) -> None:
+    for name in names:
+        values = getattr(block, name)
         if len(set(values)) < len(values):
-            twice = next(value for value in values if values.count(value) > 1)
-            raise InputError(f"expected distinct `{name}`, found {twice!r} twice")
+            raise InputError(f"expected distinct `{name}`, found {', '.join(map(str, values))}")

@@ -20,6 +20,7 @@ from tightrope.studies.jobs import Job
 __all__ = ["LEVEL_NAMES", "Plan", "PolicyInstance", "child", "plan_jobs", "policy_job"]
 
 LEVEL_NAMES = ("starter", "intermediate", "expert")
+_LABELS = ("agent", "environment", "instance", "level")
 _TASKS = "tightrope.studies.tasks"
 
 
@@ -28,39 +29,28 @@ class PolicyInstance:
     """A policy of the study.
 
     Attributes:
-        agent: what trained it, or what its table calls it.
-        environment: id.
-        instance: training seed, or name of the policy.
-        level: at which it was frozen.
+        labels: what the table calls its agent, environment, instance (training seed, or name of
+            the policy) and level (at which it was frozen).
         produced_by: the job that its folder comes from.
         file: of the policy in that folder.
         module: the environment where its id names a module to import; else the record says it.
     """
 
-    agent: str
-    environment: str
-    instance: str
-    level: str
+    labels: tuple[str, str, str, str]
     produced_by: Job
     file: str
     module: str = ""
 
     def __post_init__(self) -> None:
-        for name in self.labels.values():
+        for name in self.labels:
             if not name.isprintable() or name.startswith(("=", "+", "-", "@")):
                 raise InputError(
                     f"expected a name for tables, found {name[:80]!r}, which a spreadsheet or a "
                     "terminal may take for a command: rename it"
                 )
 
-    @property
-    def labels(self) -> dict[str, str]:
-        """What the table calls it."""
-        names = ("agent", "environment", "instance", "level")
-        return {name: getattr(self, name) for name in names}
-
     def __str__(self) -> str:
-        return " ".join(self.labels.values())
+        return " ".join(self.labels)
 
 
 @dataclass(frozen=True)
@@ -69,12 +59,12 @@ class Plan:
 
     Attributes:
         jobs: each after those that it needs.
-        sources: of jobs that only copy policies: their paths, by id.
+        sources: jobs that only copy policies, and the paths of these.
         skipped: why a policy that the study names has no jobs.
     """
 
     jobs: tuple[Job, ...]
-    sources: dict[str, Path]
+    sources: tuple[tuple[Job, Path], ...]
     skipped: tuple[str, ...] = ()
 
     def of(self, stage: str) -> list[Job]:
@@ -107,7 +97,13 @@ def plan_jobs(study: Study) -> Plan:
         raise InputError(f"expected each policy once, found {twice} twice")
     if not policies:
         raise InputError(f"expected policies to certify, found none: {'; '.join(skipped)}")
-    _require_used(study, policies, partly=bool(skipped))
+    for number, block in enumerate(study.certify, start=1):
+        # Where some are missing, it may be for those.
+        if not skipped and not any(_is_for(block, policy) for policy in policies):
+            raise InputError(
+                f"expected [[certify]] {number} to be for some policy of the study, found none "
+                f"that it names among {len(policies)} policies"
+            )
     first: dict[str, Job] = {}
     later: list[Job] = []
     for policy in policies:
@@ -116,7 +112,8 @@ def plan_jobs(study: Study) -> Plan:
             asked = [block for block in blocks if block.repetitions > repetition]
             first[policy.produced_by.id] = policy.produced_by
             later += _repetition(study, policy, asked, repetition)
-    return Plan((*first.values(), *later), sources, tuple(skipped))
+    copies = tuple((first[key], path) for key, path in sources.items() if key in first)
+    return Plan((*first.values(), *later), copies, tuple(skipped))
 
 
 def _trained(block: TrainBlock) -> Iterator[PolicyInstance]:
@@ -124,15 +121,15 @@ def _trained(block: TrainBlock) -> Iterator[PolicyInstance]:
     if chosen.get("precision") == "auto":  # a job is the same on whatever machine it runs
         chosen["precision"] = "float32"
     for environment in block.environments:
-        known = EnvInfo.of(environment)
+        known, module = EnvInfo.of(environment).id, environment if ":" in environment else ""
         for seed in block.instances:
             asked = {"agent": block.agent, "environment": environment, "seed": seed}
             spec = {**asked, "levels": list(block.steps), "settings": chosen}
             label = f"{block.agent} {environment} {seed}"
             job = Job("train", f"{_TASKS}:train", spec, label=label, resumable=True)
-            module = environment if ":" in environment else ""
             for level in LEVEL_NAMES:
-                yield PolicyInstance(block.agent, known.id, str(seed), level, job, level, module)
+                labels = (block.agent, known, str(seed), level)
+                yield PolicyInstance(labels, job, level, module)
 
 
 def _paths(block: PolicyBlock, root: Path, skipped: list[str]) -> Iterator[Path]:
@@ -140,7 +137,7 @@ def _paths(block: PolicyBlock, root: Path, skipped: list[str]) -> Iterator[Path]
     folder = root / block.folder
     if not folder.is_dir():
         raise InputError(f"expected a folder of policies at {str(folder)!r}, found none")
-    missing: list[str] = []
+    missing = []
     for name in block.names:
         try:
             paths = sorted(path for path in folder.glob(name) if not path.name.startswith("."))
@@ -148,8 +145,7 @@ def _paths(block: PolicyBlock, root: Path, skipped: list[str]) -> Iterator[Path]
             raise InputError(
                 f"expected `names` in {block.folder!r}, found {name!r}: {error}"
             ) from None
-        if not paths:
-            missing.append(name)
+        missing += [] if paths else [name]
         yield from paths
     if missing:
         skipped.append(f"not in {block.folder}: {', '.join(missing)}")
@@ -157,41 +153,40 @@ def _paths(block: PolicyBlock, root: Path, skipped: list[str]) -> Iterator[Path]
 
 def _own(block: PolicyBlock, path: Path, skipped: list[str]) -> Iterator[PolicyInstance]:
     """The levels of what train wrote, or one policy of any kind."""
-    if (path / "run.json").is_file():
-        try:
-            run = json.loads((path / "run.json").read_text())
-            agent, seed = str(run["agent"]), str(int(run["seed"]))
-            environment = str(run["environment"]["id"])
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            raise InputError(f"expected a training's run.json in {str(path)!r}") from None
-        if lacking := [name for name in LEVEL_NAMES if not (path / name / "policy.json").is_file()]:
-            skipped.append(f"{path.name} has no {' and no '.join(lacking)}")
-            return
-        job = policy_job(path, f"{agent} {environment} {seed}", LEVEL_NAMES)
-        for level in LEVEL_NAMES:
-            yield PolicyInstance(agent, environment, seed, level, job, level)
-        return
-    from tightrope.rollouts import policy_source
+    if not (path / "run.json").is_file():
+        from tightrope.rollouts import policy_source
 
-    known = policy_source(path, block.environment or None).environment.id
-    name = path.name if path.is_dir() else path.stem
-    job = policy_job(path, f"{block.agent} {name}")
-    yield PolicyInstance(block.agent, known, name, block.level, job, path.name, block.environment)
+        known = policy_source(path, block.environment or None).environment.id
+        name = path.name if path.is_dir() else path.stem
+        job = policy_job(path, f"{block.agent} {name}")
+        labels = (block.agent, known, name, block.level)
+        yield PolicyInstance(labels, job, path.name, block.environment)
+        return
+    try:
+        run = json.loads((path / "run.json").read_text())
+        about = (str(run["agent"]), str(run["environment"]["id"]), str(int(run["seed"])))
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        raise InputError(f"expected a training's run.json in {str(path)!r}") from None
+    if lacking := [name for name in LEVEL_NAMES if not (path / name / "policy.json").is_file()]:
+        skipped.append(f"{path.name} has no {' and no '.join(lacking)}")
+        return
+    job = policy_job(path, " ".join(about), LEVEL_NAMES)
+    for level in LEVEL_NAMES:
+        yield PolicyInstance((*about, level), job, level)
 
 
 def policy_job(path: Path, label: str, levels: Sequence[str] = ()) -> Job:
     """The job that copies a policy, or those levels of a training; `StudyFolder.place` does it."""
     roots = [path / level for level in levels] or [path]
-    files = [file for root in roots for file in ([root] if root.is_file() else root.rglob("*"))]
-    digest = sha256(*sorted(file for file in files if file.is_file()))
-    spec = {"digest": digest, "file": path.name, "levels": list(levels)}
+    files = [file for root in roots for file in (root, *root.rglob("*")) if file.is_file()]
+    spec = {"digest": sha256(*sorted(files)), "file": path.name, "levels": list(levels)}
     return Job("policy", f"{_TASKS}:copied", spec, label=label)
 
 
 def _is_for(block: CertifyBlock, policy: PolicyInstance) -> bool:
-    names = ("agent", "environment", "instance", "level")
-    wanted = {name: getattr(block, f"{name}s") for name in names}
-    return all(not some or getattr(policy, name) in some for name, some in wanted.items())
+    wanted = (block.agents, block.environments, block.instances, block.levels)
+    pairs = zip(policy.labels, wanted, strict=True)
+    return all(not names or label in names for label, names in pairs)
 
 
 def _repetition(
@@ -214,7 +209,7 @@ def _repetition(
     yield collect
     spec = {
         **shared,
-        "policy": policy.labels,
+        "policy": dict(zip(_LABELS, policy.labels, strict=True)),
         "repetition": repetition,
         "seed": child(study.seed, "repetition", str(policy), repetition),
         "layout": layout,
@@ -222,13 +217,15 @@ def _repetition(
         "width": study.width,
     }
     groups: dict[tuple[Any, ...], list[Options]] = {}
+    asked = set()
     for norm, options in requests:
-        key = (options.preset, norm, options.sampling, int(options.episodes))
-        same = groups.setdefault(key, [])
-        if any(all(getattr(a, n) == getattr(options, n) for n in AXES) for a in same):
-            named = ", ".join(f"{name} {getattr(options, name)}" for name in AXES)
+        axes = {name: getattr(options, name) for name in AXES}
+        if (norm, *axes.values()) in asked:
+            named = ", ".join(f"{name} {value}" for name, value in axes.items())
             raise InputError(f"expected each certificate once, found {named} of {policy} twice")
-        same.append(options)
+        asked.add((norm, *axes.values()))
+        key = (options.preset, norm, options.sampling, options.episodes)
+        groups.setdefault(key, []).append(options)
     for (preset, norm, sampling, count), same in groups.items():
         yield Job(
             "certify",
@@ -250,13 +247,3 @@ def child(root: int, *path: str | int) -> int:
     """A seed that follows from another one and a path of names."""
     text = json.dumps([root, *path]).encode()
     return int.from_bytes(hashlib.sha256(text).digest()[:4], "big") >> 1
-
-
-def _require_used(study: Study, policies: Sequence[PolicyInstance], *, partly: bool) -> None:
-    """Refuse a [[certify]] that is for no policy, unless the missing ones may be those."""
-    for number, block in enumerate(study.certify, start=1):
-        if not partly and not any(_is_for(block, policy) for policy in policies):
-            raise InputError(
-                f"expected [[certify]] {number} to be for some policy of the study, found none "
-                f"that it names among {len(policies)} policies"
-            )

@@ -23,7 +23,6 @@ from typing import Any
 
 from tightrope.errors import InputError, one_line
 from tightrope.files import (
-    delete,
     make_folder,
     refuse_links,
     rename,
@@ -33,10 +32,10 @@ from tightrope.files import (
 )
 from tightrope.system import library_versions
 
-__all__ = ["JOB_FILE", "JOB_FORMAT", "Job", "JobError", "clear_leftovers", "read_job", "run_job"]
+__all__ = ["Job", "JobError", "read_job", "run_job"]
 
-JOB_FORMAT = "tightrope.job/2"
-JOB_FILE = "job.json"
+_FORMAT = "tightrope.job/2"
+_FILE = "job.json"
 Task = Callable[[Mapping[str, Any], Sequence[Path], Path], None]
 
 
@@ -69,7 +68,7 @@ class Job:
     def id(self) -> str:
         """Stage and digest of what determines the content."""
         content = {"task": self.task, "spec": self.spec, "needs": self.needs}
-        text = json.dumps({"format": JOB_FORMAT, **content}, sort_keys=True)
+        text = json.dumps({"format": _FORMAT, **content}, sort_keys=True)
         return f"{self.stage}-{hashlib.sha256(text.encode()).hexdigest()[:20]}"
 
     @property
@@ -79,7 +78,7 @@ class Job:
 
     def to_json(self) -> dict[str, Any]:
         """What its command reads and its folder records."""
-        return {"format": JOB_FORMAT, "id": self.id, **asdict(self)}
+        return {"format": _FORMAT, "id": self.id, **asdict(self)}
 
 
 def run_job(job: Job, folder: Path, task: Task | None = None) -> None:
@@ -110,7 +109,7 @@ def run_job(job: Job, folder: Path, task: Task | None = None) -> None:
         record = {**job.to_json(), "seconds": round(time.monotonic() - begun, 2)}
         record["warnings"] = sorted({one_line(each.message) for each in caught})  # type: ignore
         record["versions"] = library_versions()
-        write_text(path / JOB_FILE, json.dumps(record, indent=2, sort_keys=True) + "\n")
+        write_text(path / _FILE, json.dumps(record, indent=2, sort_keys=True) + "\n")
 
     if not job.resumable:
         write_folder(final, fill)
@@ -132,27 +131,16 @@ def read_job(folder: Path) -> dict[str, Any] | None:
         return None
     refuse_links(folder)
     try:
-        content = json.loads((folder / JOB_FILE).read_text())
-    except (OSError, ValueError, RecursionError) as error:
+        content: dict[str, Any] = json.loads((folder / _FILE).read_text())
+        found = f"{content['format']} {content['id']}"
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        content, found = {}, f"something else ({one_line(error)})"
+    if found != f"{_FORMAT} {folder.name}":
         raise InputError(
-            f"expected a finished job in {str(folder)!r}, found something else ({one_line(error)}):"
-            " move it away"
-        ) from None
-    wanted = {"format": JOB_FORMAT, "id": folder.name}
-    found = {key: content.get(key) for key in wanted} if isinstance(content, dict) else None
-    if found != wanted:
-        raise InputError(
-            f"expected the job {folder.name} ({JOB_FORMAT}) in {str(folder)!r}, found "
-            f"{str(found)[:80]}: move it away"
+            f"expected a finished job ({_FORMAT}) in {str(folder)!r}, found {found[:80]}: move it "
+            "away"
         )
-    return content  # type: ignore[no-any-return]
-
-
-def clear_leftovers(folder: Path, pattern: str = ".*") -> None:
-    """Remove what killed jobs left half-written; trainings that can be resumed stay."""
-    for path in folder.glob(pattern) if folder.is_dir() else ():
-        if not path.name.endswith(".partial"):
-            delete(path)
+    return content
 
 
 def main() -> int:

@@ -21,6 +21,7 @@ from tightrope.system import worker_environment
 __all__ = ["LocalPool", "run_command"]
 
 _LOGGED = 1 << 20  # bytes of the end of what a failed job said
+Process = subprocess.Popen[bytes]
 
 
 class LocalPool:
@@ -42,7 +43,7 @@ class LocalPool:
             raise InputError(f"`workers` must be at least 1, found {self.slots}")
         self._threads = ThreadPoolExecutor(self.slots)
         self._lock, self._closed = threading.Lock(), False
-        self._running: WeakSet[subprocess.Popen[bytes]] = WeakSet()
+        self._running: WeakSet[Process] = WeakSet()
 
     def submit(self, job: Job) -> Future[None]:
         """Run the job in a process of its own."""
@@ -56,7 +57,7 @@ class LocalPool:
                 process.kill()
         self._threads.shutdown(cancel_futures=True)
 
-    def _watch(self, process: "subprocess.Popen[bytes]") -> None:
+    def _watch(self, process: Process) -> None:
         with self._lock:
             self._running.add(process)
             if self._closed:
@@ -64,7 +65,7 @@ class LocalPool:
 
 
 def run_command(
-    job: Job, folder: Path, started: "Callable[[subprocess.Popen[bytes]], None]" = lambda p: None
+    job: Job, folder: Path, started: Callable[[Process], None] = lambda process: None
 ) -> None:
     """Run a job in a process of its own, which ends with this one.
 
@@ -76,12 +77,14 @@ def run_command(
     Raises:
         JobError: it failed, or was killed.
     """
+    command = [sys.executable, "-P", "-m", "tightrope.studies.jobs", str(folder)]
+    pipe = subprocess.PIPE
     with (
         tempfile.TemporaryFile() as said,
         subprocess.Popen(
-            [sys.executable, "-P", "-m", "tightrope.studies.jobs", str(folder)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+            command,
+            stdin=pipe,
+            stdout=pipe,
             stderr=said,
             env=worker_environment(),
             process_group=0,  # Ctrl-C is for the study, which decides what it means

@@ -1,8 +1,7 @@
 """How figures of studies look: sizes in print, colours and markers by name, panels, legends."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,38 +14,28 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["STYLE", "WIDTH", "Look", "add_legend", "facets", "label", "log_ticks", "looks",
-           "panel_label", "scale_values"]  # fmt: skip
+           "scale_values"]  # fmt: skip
 
 WIDTH = 5.5  # inches: a paper's column of text; no figure is wider, so that type keeps its size
 STYLE: dict[Any, Any] = {
-    "axes.axisbelow": True,
-    "axes.grid": True,
-    "axes.labelsize": 8,
-    "axes.linewidth": 0.6,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "axes.titlesize": 8,
+    **dict.fromkeys(("axes.axisbelow", "axes.grid"), True),
+    **dict.fromkeys(("axes.spines.right", "axes.spines.top", "legend.frameon"), False),
+    **dict.fromkeys(("font.size", "axes.labelsize", "axes.titlesize", "legend.fontsize"), 8),
+    **dict.fromkeys(("xtick.labelsize", "ytick.labelsize"), 7),
+    **dict.fromkeys(("axes.linewidth", "xtick.major.width", "ytick.major.width"), 0.6),
     "font.family": "DejaVu Sans",  # comes with matplotlib: the same everywhere
-    "font.size": 8,
     "grid.color": "#e3e3e3",
     "grid.linewidth": 0.5,
-    "legend.fontsize": 8,
-    "legend.frameon": False,
     "lines.linewidth": 1.0,
     "lines.markersize": 4,
     "pdf.fonttype": 42,
     "savefig.dpi": 200,
     "svg.fonttype": "none",
     "svg.hashsalt": "tightrope",  # the same file for the same numbers
-    "xtick.labelsize": 7,
-    "xtick.major.width": 0.6,
-    "ytick.labelsize": 7,
-    "ytick.major.width": 0.6,
 }
 
 
-@dataclass(frozen=True)
-class Look:
+class Look(NamedTuple):
     """How one name looks in every figure: in colour, and by its marker without."""
 
     colour: str
@@ -68,9 +57,17 @@ _KNOWN = {
     "weights": Look("#D55E00", "s"),
 }
 _SPARE = (Look("#CC79A7", "X"), Look("#000000", "<"), Look("#8B5A2B", ">"), Look("#6A3D9A", "*"))
-_NAMES = {"nonrec-noninf": "NonRec-NonInf", "nonrec-inf": "NonRec-Inf", "holdout": "Hold-out",
-          "auto": "Auto", "local": "local reparameterisation",
-          "weights": "one draw of weights per pass"}  # fmt: skip
+_NAMES = {
+    "redq": "REDQ",
+    "sac": "SAC",
+    "ppo": "PPO",
+    "nonrec-noninf": "NonRec-NonInf",
+    "nonrec-inf": "NonRec-Inf",
+    "holdout": "Hold-out",
+    "auto": "Auto",
+    "local": "local reparameterisation",
+    "weights": "one draw of weights per pass",
+}
 
 
 def looks(column: str, names: Iterable[str]) -> dict[str, Look]:
@@ -86,14 +83,11 @@ def label(name: str, width: int = 22) -> str:
     >>> label("rec-6"), label("redq"), label("a$b$"), label("dm_control/ball_in_cup-catch-v0")
     ('Rec T=6', 'REDQ', 'a\\$b\\$', 'ball_in_cup-catch-v0')
     """
-    if name in _NAMES:
-        return _NAMES[name]
-    if name in ("redq", "sac", "ppo"):
-        return name.upper()
     if name.startswith("rec-") and name[4:].isdecimal():
         return f"Rec T={name[4:]}"
-    shown = printable(name).removeprefix("dm_control/")
-    shown = shown if len(shown) <= width else f"{shown[: width - 1]}…"
+    shown = _NAMES.get(name) or printable(name).removeprefix("dm_control/")
+    if name not in _NAMES and len(shown) > width:
+        shown = f"{shown[: width - 1]}…"
     return (" " if shown.startswith("_") else "") + shown.replace("$", r"\$")
 
 
@@ -156,21 +150,13 @@ def add_legend(figure: "Figure", column: str, names: Iterable[str], *more: Any) 
                   ncols=min(columns, len(handles)), columnspacing=1.0, borderpad=0.1)  # fmt: skip
 
 
-def panel_label(ax: Any, lines: Iterable[tuple[str, str]]) -> None:
-    """Lines of text with their colours, in the upper left corner of a panel."""
-    for place, (text, colour) in enumerate(lines):
-        ax.annotate(text, (0, 1), (2, -1 - 8 * place), xycoords="axes fraction",
-                    textcoords="offset points", va="top", fontsize=7, color=colour)  # fmt: skip
-
-
 def scale_values(axes: Iterable[Any], values: ArrayLike) -> None:
     """The y axes that share these values: from 0, or logarithmic where they span decades."""
     found = np.asarray(values, float)
     low, high = float(np.nanmin(found)), float(np.nanmax(found))
     for ax in axes:
         if low > 0 and high > 20 * low:
-            ax.set_yscale("log")
-            ax.set_ylim(low / 1.4, high * 1.4)
+            ax.set(yscale="log", ylim=(low / 1.4, high * 1.4))
             log_ticks(ax.yaxis, 6)
         else:
             ax.set_ylim(min(0.0, 1.1 * low), 1.08 * max(high, 0.0) or 1.0)
@@ -178,14 +164,11 @@ def scale_values(axes: Iterable[Any], values: ArrayLike) -> None:
 
 def log_ticks(axis: Any, most: int) -> None:
     """Round numbers along a logarithmic axis: 1, 2, 5 in few decades, powers of ten in many."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     decades = float(np.ptp(np.log10(axis.get_view_interval())))
-    steps = (
-        (1.0, 2.0, 5.0) if 3 * decades <= most else (1.0, 3.0) if 2 * decades <= most else (1.0,)
-    )
+    steps = (1.0, 2.0, 5.0)[: 3 if 3 * decades <= most else 1]
     axis.set_major_locator(LogLocator(subs=steps, numticks=most))
     if decades <= 3:
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_locator(NullLocator())
-    axis.set_minor_formatter(NullFormatter())

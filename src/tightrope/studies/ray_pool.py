@@ -10,16 +10,14 @@ from typing import Any
 
 from tightrope.errors import InputError, one_line
 from tightrope.files import delete, write_text
+from tightrope.imports import needed
 from tightrope.studies.jobs import Job, JobError
+from tightrope.studies.local_pool import run_command
 
 __all__ = ["RayPool"]
 
 _TOKEN = ".shared"
 _ANSWER = 10.0  # seconds
-_SILENT = (
-    "expected a Ray cluster at `address` {}, found none that answers ({}): start one with ray "
-    "start --head"
-)
 _NODE_FAILURES = 5  # of machines under a task, before it counts as failed
 
 
@@ -36,14 +34,16 @@ class RayPool:
         Raises:
             InputError: Ray is not installed, or the address does not answer.
         """
-        self._ray = ray = _import_ray()
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        self._ray = ray = needed("ray", "`engine` ray", "ray")
         self.folder = folder.absolute()
         self._connected = not ray.is_initialized()
         if self._connected:
             _connect(ray, address)
         self._token = secrets.token_hex(16)
         write_text(self.folder / _TOKEN, self._token)
-        self._task = ray.remote(num_cpus=1, max_retries=_NODE_FAILURES)(_run_on_node)
+        self._task = self._ray.remote(num_cpus=1, max_retries=_NODE_FAILURES)(_run_on_node)
         self._references: dict[Future[None], Any] = {}
 
     @property
@@ -80,53 +80,30 @@ class RayPool:
 
 def _run_on_node(job: Job, folder: Path, token: str) -> str:
     """Run the job's command; nothing, or in one line why it could not be done."""
-    from tightrope.studies.local_pool import run_command
-
-    with contextlib.suppress(OSError):
-        if (folder / _TOKEN).read_text() == token:
-            try:
-                run_command(job, folder)
-            except JobError as error:
-                return str(error)
-            return ""
-    return (
-        f"expected the study's folder {str(folder)!r} on the node {socket.gethostname()}, found "
-        "none: put --out on a disk that all nodes share"
-    )
-
-
-def _import_ray() -> Any:
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    path = folder / _TOKEN
+    if not path.is_file() or path.read_text() != token:
+        return (
+            f"expected the study's folder {str(folder)!r} on the node {socket.gethostname()}, "
+            "found none: put --out on a disk that all nodes share"
+        )
     try:
-        import ray
-    except ImportError:
-        raise InputError(
-            "expected Ray for `engine` ray, found it not installed: pip install 'tightrope[ray]'"
-        ) from None
-    return ray
-
-
-def _require_answer(address: str) -> None:
-    """Check that the address accepts connections: Ray itself would try for minutes."""
-    host, colon, port = address.removeprefix("ray://").rpartition(":")
-    if not (host and colon and port.isdigit()):
-        raise InputError(f"expected an `address` such as 10.0.0.1:6379, found {address!r}")
-    try:
-        socket.create_connection((host, int(port)), timeout=_ANSWER).close()
-    except (OSError, OverflowError) as error:
-        raise InputError(_SILENT.format(address, one_line(error))) from None
+        run_command(job, folder)
+    except JobError as error:
+        return str(error)
+    return ""
 
 
 def _connect(ray: Any, address: str | None) -> None:
-    if address is not None:
-        _require_answer(address)
+    host, colon, port = (address or "").removeprefix("ray://").rpartition(":")
+    if address and not (host and colon and port.isdigit()):
+        raise InputError(f"expected an `address` such as 10.0.0.1:6379, found {address!r}")
+    options = {"address": address} if address else {"address": "local", "include_dashboard": False}
     try:
-        ray.init(
-            address=address or "local",
-            log_to_driver=False,
-            logging_level="ERROR",
-            **({} if address is not None else {"include_dashboard": False}),
-        )
+        if address:  # Ray itself would try for minutes
+            socket.create_connection((host, int(port)), timeout=_ANSWER).close()
+        ray.init(log_to_driver=False, logging_level="ERROR", **options)
     except Exception as error:  # ConnectionError, TimeoutError, RuntimeError, by version
-        raise InputError(_SILENT.format(address, one_line(error))) from None
+        raise InputError(
+            f"expected a Ray cluster at `address` {address}, found none that answers "
+            f"({one_line(error)}): start one with ray start --head"
+        ) from None

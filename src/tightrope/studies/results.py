@@ -1,19 +1,28 @@
 """From a study's table to its results: means, claims, figures; in memory, then in files."""
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from functools import partial
 from pathlib import Path
 
 import pandas as pd
 
+from tightrope.errors import printable
 from tightrope.files import write_folder, write_text
+from tightrope.studies.certificate_records import SLICE, STRATUM
 from tightrope.studies.claims import ClaimResult, judge_claims
-from tightrope.studies.latex import instances_latex
 from tightrope.studies.paper_figures import PaperFigure, draw_figures, figure_numbers
 from tightrope.studies.plot_style import STYLE
-from tightrope.studies.summary_statistics import conditions, instance_means, main_comparison
+from tightrope.studies.summary_statistics import (
+    conditions,
+    in_order,
+    instance_means,
+    main_comparison,
+)
 
-__all__ = ["Results", "analyse", "write_results"]
+__all__ = ["Results", "analyse", "instances_latex", "write_results"]
+
+_VALUES = {"train_error": "train", "test_error": "test", "bound": "bound"}
 
 
 @dataclass(frozen=True)
@@ -82,3 +91,34 @@ def _write_figures(results: Results, folder: Path) -> None:
             drawn.figure.savefig(folder / f"{name}.png", metadata={"Software": None})
     numbers = figure_numbers(results.figures)
     numbers.to_csv(folder / "numbers.csv", index=False, lineterminator="\n")
+
+
+def instances_latex(means: pd.DataFrame) -> str:
+    r"""A tabular for every preset, unit, agent and environment.
+
+    Args:
+        means: as :func:`tightrope.studies.summary_statistics.instance_means` gives them.
+    """
+    return "% Needs \\usepackage{booktabs,multirow}\n" + "\n".join(_tables(means))
+
+
+def _tables(means: pd.DataFrame) -> Iterator[str]:
+    for key, part in means.groupby([*SLICE, *STRATUM], sort=True):
+        preset, unit, agent, environment = map(str, key)
+        title = printable(f"{agent}, {environment} (preset {preset}, unit {unit})")
+        for name in ("level", "instance", "scheme"):
+            order = in_order(name, part[name])
+            part = part.assign(**{name: pd.Categorical(part[name], order)})
+        wide = part.pivot(index=["level", "instance"], columns="scheme", values=list(_VALUES))
+        wide = wide.swaplevel(axis=1).sort_index(axis=1, level=0, sort_remaining=False).sort_index()
+        wide.columns = pd.MultiIndex.from_tuples(
+            [(title, printable(str(key[0])), _VALUES[key[1]]) for key in wide.columns]
+        )
+        wide.index = pd.MultiIndex.from_tuples(
+            [tuple(map(printable, map(str, row))) for row in wide.index],
+            names=["level", "instance"],
+        )
+        style = wide.style.format("{:#.3g}", na_rep="--")
+        for axis in (0, 1):
+            style = style.format_index(escape="latex", axis=axis)
+        yield style.to_latex(hrules=True, multicol_align="c", clines="skip-last;data")

@@ -2,25 +2,25 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from tightrope.errors import InputError, as_lines
 from tightrope.imports import needed
+from tightrope.progress import progress_bar
 from tightrope.studies.config import Study
 from tightrope.studies.job_plan import plan_jobs
 from tightrope.studies.jobs import Job
 from tightrope.studies.local_pool import LocalPool
 from tightrope.studies.scheduler import Executor, Progress, run_jobs
 from tightrope.studies.study_folder import StudyFolder
-from tightrope.studies.study_status import live_status, status_lines
 
 if TYPE_CHECKING:
     from tightrope.studies.results import Results
 
 __all__ = [
-    "EngineName",
     "StudyInterruptedError",
     "StudyRun",
     "describe",
@@ -28,8 +28,6 @@ __all__ = [
     "run_missing",
     "run_study",
 ]
-
-EngineName = Literal["local", "ray"]
 
 
 class StudyInterruptedError(InputError):
@@ -81,29 +79,30 @@ def run_study(
 
     plan, folder = plan_jobs(study), StudyFolder(out)
     with folder.locked(study.content()):
-        for job in plan.of("policy"):
-            folder.place(job, plan.sources[job.id])
+        for job, source in plan.sources:
+            folder.place(job, source)
         ended = run_missing(plan.jobs, folder, executor, progress=progress)
         results = None
         if any(job.id in ended.done for job in plan.of("certify")):
             folder.require_there()
             results = analyse(read_table(folder.path))
             write_results(results, folder.results)
-        return StudyRun(
-            failed={ended.jobs[key].name: reason for key, reason in ended.failed.items()},
-            blocked=ended.blocked,
-            skipped=plan.skipped,
-            results=results,
-        )
+        return StudyRun(ended.reasons, ended.blocked, plan.skipped, results)
 
 
 def describe(study: Study, out: Path) -> str:
     """The jobs of a study in words: how many of each stage, how many are done, what failed."""
     plan, folder = plan_jobs(study), StudyFolder(out)
     folder.require_own(study.content())
-    failed = folder.failed()
+    failed, seconds = folder.failed(), folder.done(plan.jobs)
     lines = [f"study {study.name}: {len(plan.jobs)} jobs, {plan.certificates} certificates"]
-    lines += status_lines(plan.jobs, folder.done(plan.jobs), failed)
+    lines.append(f"{'stage':<9} {'jobs':>6} {'done':>6} {'failed':>6} {'core time':>16}")
+    for stage in dict.fromkeys(job.stage for job in plan.jobs):
+        own = plan.of(stage)
+        done = [seconds[job.id] for job in own if job.id in seconds]
+        gone = sum(job.name in failed and job.id not in seconds for job in own)
+        took = str(timedelta(seconds=round(sum(done))))
+        lines.append(f"{stage:<9} {len(own):>6} {len(done):>6} {gone:>6} {took:>16}")
     lines += [f"skipped: {why}" for why in plan.skipped]
     lines += [f"failed: {name}: {why}" for name, why in failed.items()]
     return as_lines(lines)
@@ -125,26 +124,27 @@ def run_missing(
     done = folder.done(jobs)
     if len(done) == len(jobs):
         folder.record_failures({})
-        return Progress({job.id: job for job in jobs}, done=set(done))
+        return Progress({job.id: job for job in jobs}, set(done))
     pool = executor(folder.jobs)
-    show = live_status(shown=progress)
+    bar = progress_bar(folder.kind, len(jobs), start=len(done), shown=progress)
 
-    def report(state: Progress) -> None:
-        reasons = {state.jobs[key].name: reason for key, reason in state.failed.items()}
-        if reasons != folder.failed():
-            folder.record_failures(reasons)
-        show(state)
+    with bar as show:
 
-    try:
-        return run_jobs(jobs, pool, done=done, on_change=report)
-    except KeyboardInterrupt:
-        raise StudyInterruptedError("interrupted; the same command resumes") from None
-    finally:
-        pool.shutdown()
+        def report(state: Progress) -> None:
+            if state.reasons != folder.failed():
+                folder.record_failures(state.reasons)
+            show(len(state.done), f"jobs, {len(state.failed)} failed" if state.failed else "jobs")
+
+        try:
+            return run_jobs(jobs, pool, done=done, on_change=report)
+        except KeyboardInterrupt:
+            raise StudyInterruptedError("interrupted; the same command resumes") from None
+        finally:
+            pool.shutdown()
 
 
 def executor_for(
-    engine: EngineName, workers: int | Literal["auto"] = "auto", address: str = ""
+    engine: Literal["local", "ray"], workers: int | Literal["auto"] = "auto", address: str = ""
 ) -> Callable[[Path], Executor]:
     """What makes the executor of a command's engine.
 

@@ -12,6 +12,7 @@ from tightrope.studies.jobs import Job
 
 __all__ = ["Executor", "Progress", "run_jobs"]
 
+_ATTEMPTS = 2  # at a job
 _PATIENCE = 5.0  # seconds after which the number of slots is looked at once more
 
 
@@ -40,7 +41,7 @@ class Progress:
     """
 
     jobs: Mapping[str, Job]
-    done: set[str] = field(default_factory=set)
+    done: set[str]
     failed: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -48,13 +49,17 @@ class Progress:
         """Jobs that could not run, when nothing more can."""
         return len(self.jobs) - len(self.done) - len(self.failed)
 
+    @property
+    def reasons(self) -> dict[str, str]:
+        """Why jobs were given up, by their names."""
+        return {self.jobs[key].name: reason for key, reason in self.failed.items()}
+
 
 def run_jobs(
     jobs: Sequence[Job],
     executor: Executor,
     *,
     done: Collection[str] = (),
-    attempts: int = 2,
     on_change: Callable[[Progress], None] = lambda progress: None,
 ) -> Progress:
     """Run what is not done; a job that fails is tried again, then given up, and the rest goes on.
@@ -63,15 +68,14 @@ def run_jobs(
         jobs: of those that are ready, the first one runs first.
         executor: that runs them.
         done: ids of finished jobs.
-        attempts: of a job.
         on_change: called at the beginning and whenever a job has ended.
     """
-    progress = Progress({job.id: job for job in jobs}, done=set(done))
-    rank = {job.id: place for place, job in enumerate(jobs)}
+    progress = Progress({job.id: job for job in jobs}, set(done))
     graph = TopologicalSorter({job.id: job.needs for job in jobs})
     graph.prepare()
-    ready: list[tuple[int, Job]] = []
-    running: dict[Future[None], Job] = {}
+    rank = {job.id: place for place, job in enumerate(jobs)}
+    ready: list[tuple[int, str]] = []
+    running: dict[Future[None], str] = {}
     failures: Counter[str] = Counter()
 
     def release() -> None:
@@ -81,24 +85,24 @@ def run_jobs(
                 if key in progress.done:
                     graph.done(key)
                 else:
-                    heappush(ready, (rank[key], progress.jobs[key]))
+                    heappush(ready, (rank[key], key))
 
     release()
     on_change(progress)
     while ready or running:
         while ready and len(running) < executor.slots:
-            _, job = heappop(ready)
-            running[executor.submit(job)] = job
+            _, key = heappop(ready)
+            running[executor.submit(progress.jobs[key])] = key
         for future in wait(running, _PATIENCE, return_when=FIRST_COMPLETED).done:
-            job, error = running.pop(future), future.exception()
-            failures[job.id] += error is not None
+            key, error = running.pop(future), future.exception()
             if error is None:
-                progress.done.add(job.id)
-                graph.done(job.id)
+                progress.done.add(key)
+                graph.done(key)
                 release()
-            elif failures[job.id] < attempts:
-                heappush(ready, (rank[job.id], job))
+            elif failures[key] + 1 < _ATTEMPTS:
+                failures[key] += 1
+                heappush(ready, (rank[key], key))
             else:
-                progress.failed[job.id] = str(error)
+                progress.failed[key] = str(error)
             on_change(progress)
     return progress

@@ -4,23 +4,27 @@ Each takes its specification, the folders of the jobs that it needs, and the fol
 compute on one thread, so that a job gives the same numbers beside however many others.
 """
 
+import dataclasses
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from tightrope.errors import InputError
 from tightrope.files import copy, delete, make_folder, write_text
 
 if TYPE_CHECKING:
-    from tightrope.certificates import Certificate, Settings
+    from tightrope.certificates import Certificate
+    from tightrope.certificates.fitting import FittedPredictor
     from tightrope.rollouts import Episodes, PolicySource
 
-__all__ = ["ROWS", "certify", "collect_rollouts", "copied", "train"]
+__all__ = ["certify", "collect_rollouts", "copied", "remembered", "shared_fits", "train"]
 
 Spec = Mapping[str, Any]
-ROWS = "rows.json"
 ROLLOUTS = "rollouts.safetensors"
 _LEFT = (".lock", "finished", "tensorboard")  # of a run, that a study has no use for
 _KEPT = ("policy.json", "policy.safetensors", "policy.zip")
@@ -66,10 +70,8 @@ def collect_rollouts(spec: Spec, needs: Sequence[Path], out: Path) -> None:
 
     torch.set_num_threads(1)
     source = _source(needs[0], spec)
-    save(
-        collect(source.policy, source.environment, spec["episodes"], spec["seed"], workers=1),
-        out / ROLLOUTS,
-    )
+    episodes = collect(source.policy, source.environment, spec["episodes"], spec["seed"], workers=1)
+    save(episodes, out / ROLLOUTS)
 
 
 def certify(spec: Spec, needs: Sequence[Path], out: Path) -> None:
@@ -78,21 +80,16 @@ def certify(spec: Spec, needs: Sequence[Path], out: Path) -> None:
 
     from tightrope.certificates import as_text, to_document
     from tightrope.rollouts import load
-    from tightrope.studies.certificate_records import CertificateRecord
+    from tightrope.studies.certificate_records import record_of
 
     torch.set_num_threads(1)
     rows: list[dict[str, Any]] = []
     for certificate in _certificates(spec, _source(needs[0], spec), load(needs[1] / ROLLOUTS)):
         name = f"{len(rows):04d}.json"
         write_text(out / name, as_text(to_document(certificate)))
-        row = CertificateRecord.of(certificate, spec["policy"], spec["repetition"], name)
-        rows.append({**asdict(row), "preset": f"{row.preset}{_label(spec)}"})
-    write_text(out / ROWS, json.dumps(rows, indent=1, sort_keys=True) + "\n")
-
-
-def _label(spec: Spec) -> str:
-    """What the table adds to the name of a preset that was changed."""
-    return "" if spec["layer_norm"] else "-without-layer-norm"
+        own = {"repetition": spec["repetition"], "certificate": name, **spec["policy"]}
+        rows.append({**record_of(certificate), **own})
+    write_text(out / "rows.json", json.dumps(rows, indent=1, sort_keys=True) + "\n")
 
 
 def _certificates(
@@ -102,27 +99,22 @@ def _certificates(
     from tightrope.certificates.certify import issue
     from tightrope.certificates.settings import training_scaling
     from tightrope.posteriors import PRESETS
-    from tightrope.studies.fits import shared_fits
-
-    fit = shared_fits()
-    for request in spec["requests"]:
-        options = Options.of({**request, "test_episodes": spec["layout"][-1], "seed": spec["seed"]})
-        preset = PRESETS[options.preset].shortened(spec["updates"], spec["width"])
-        preset = replace(preset, layer_norm=spec["layer_norm"])
-        training = training_scaling(options, source)
-        settings = settle(options, source, preset=preset, training=training)
-        used = _used(episodes, spec["layout"], settings)
-        yield issue(used, settings, options=options, training=training, fit=fit)
-
-
-def _used(episodes: "Episodes", layout: Sequence[int], settings: "Settings") -> "Episodes":
-    """The first pilot, validation and test episodes of what was rolled out for all requests."""
     from tightrope.rollouts import join
 
-    starts = (0, layout[0], layout[0] + layout[1])
-    counts = (settings.pilot, settings.validation, settings.test)
-    parts = (range(start, start + count) for start, count in zip(starts, counts, strict=True))
-    return join([episodes[number] for part in parts for number in part], episodes.subject)
+    fit, (pilots, validation, test) = shared_fits(), spec["layout"]
+    for request in spec["requests"]:
+        options = Options(**{**request, "test_episodes": test, "seed": spec["seed"]})
+        preset = PRESETS[options.preset].shortened(spec["updates"], spec["width"])
+        preset = dataclasses.replace(preset, layer_norm=spec["layer_norm"])
+        training = training_scaling(options, source)
+        settings = settle(options, source, preset=preset, training=training)
+        # The first pilot, validation and test episodes of what was rolled out for all requests.
+        starts = (0, pilots, pilots + validation)
+        counts = (settings.pilot, settings.validation, settings.test)
+        ranges = [range(first, first + n) for first, n in zip(starts, counts, strict=True)]
+        used = [episodes[number] for each in ranges for number in each]
+        chosen = join(used, episodes.subject)
+        yield issue(chosen, settings, options=options, training=training, fit=fit)
 
 
 def _source(folder: Path, spec: Spec) -> "PolicySource":
@@ -137,3 +129,48 @@ def _source(folder: Path, spec: Spec) -> "PolicySource":
     if not path.exists():
         raise InputError(f"expected a policy at {str(path)!r}, found none: delete {str(folder)!r}")
     return policy_source(path, spec["environment"] or None)
+
+
+def shared_fits() -> "Callable[..., FittedPredictor]":
+    """What `issue` fits with, for several certificates of one policy; no fit is made twice."""
+    from tightrope import posteriors
+    from tightrope.certificates.fitting import fit_predictor
+
+    return partial(
+        fit_predictor,
+        regress=remembered(posteriors.regress),
+        fit_posterior=remembered(posteriors.fit_posterior),
+    )
+
+
+def remembered(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same pure function, which computes nothing twice, by the content of its arguments.
+
+    Callables among its options, such as progress, do not count.
+    """
+    known: dict[bytes, Any] = {}
+
+    def call(*arguments: Any, **options: Any) -> Any:
+        content = [(name, options[name]) for name in sorted(options)]
+        key = _digest((arguments, [pair for pair in content if not callable(pair[1])]))
+        if key not in known:
+            known[key] = function(*arguments, **options)
+        return known[key]
+
+    return call
+
+
+def _digest(value: Any) -> bytes:
+    """Digest of a number, text or array, or of a dataclass, list or tuple of them."""
+    if isinstance(value, np.ndarray):
+        parts = [f"{value.dtype}{value.shape}".encode(), value.tobytes()]
+    elif dataclasses.is_dataclass(value):
+        names = [field.name for field in dataclasses.fields(value)]
+        parts = [_digest((name, getattr(value, name))) for name in names]
+    elif isinstance(value, list | tuple):
+        parts = [_digest(each) for each in value]
+    elif value is None or isinstance(value, bool | int | float | str):
+        parts = [repr(value).encode()]
+    else:
+        raise TypeError(f"expected a number, text, array, dataclass or list, found {value!r}")
+    return blake2b(b"".join([type(value).__qualname__.encode(), *parts])).digest()

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from constructed import OUTWARD, certificate, evidence, made_up, recorded, stated
+from constructed import OUTWARD, evidence, made_up, stated
 
 from tightrope.bounds import tolerance_rank
 from tightrope.certificates.statements.band import Band, half_widths
@@ -66,18 +66,3 @@ def test_a_profile_is_the_size_of_errors_over_elapsed_time_and_at_most_one():
         None,
     ]
     assert [BAND.choose(fit, None) for fit in constant] == [{"profile": [1.0]}] * 4
-
-
-def test_the_profile_of_a_certificate_comes_from_its_fitting_set_alone():
-    """Twenty fitting episodes err late, the others early."""
-    rng = np.random.default_rng(3)
-    rewards = rng.normal(5.0, 1.0, (80, 40))
-    late = np.where(np.arange(40) >= 30, 1.0, 0.1)
-    errors = [(late if i < 20 else late[::-1]) * rng.normal(size=40) for i in range(80)]
-    found = certificate(recorded(rewards, errors), clock="on", return_range=(-20, 30))
-    band = found.statement("band")
-    profile = band.chosen["profile"]
-    assert max(profile[:10]) < 0.5 < min(profile[15:])
-    scores = plain_scores(errors[20:], profile, 40)
-    rank = int(tolerance_rank(0.9, n=60, delta=0.0035)) or 60
-    assert band.limit == pytest.approx(sorted(scores)[rank - 1], rel=1e-4)

@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 from constructed import (
     OUTWARD,
-    certificate,
     evidence,
     made_up,
     plain_returns,
-    recorded,
     stated,
 )
 
@@ -122,30 +120,3 @@ def test_the_threshold_is_an_order_statistic_over_all_steps_thinned_or_not(chose
 
 def test_the_rest_of_a_share_is_rounded_up():
     assert [rarely(share) for share in (0.9, 0.95, 0.96, 0.9991, 1.0)] == [10, 5, 4, 0.1, 0]
-
-
-@pytest.mark.parametrize("scheme", ["auto", "holdout"])
-def test_a_certificate_calibrates_on_episodes_that_fixed_nothing(scheme):
-    """Windows and widths come from the fitting set, the threshold from all others."""
-    lengths = [33 if index % 4 else 7 for index in range(60)]
-    rng = np.random.default_rng(8)
-    rewards = [rng.normal(0.5, 1.0, count) for count in lengths]
-    errors = [0.3 * rng.normal(size=count) for count in lengths]
-    found = certificate(
-        recorded(rewards, errors, gamma=GAMMA), scheme=scheme, gamma=GAMMA, thin=3,
-        return_range=(-50, 50),
-    )  # fmt: skip
-    monitor = found.statement("monitor")
-    assert (found.episodes.fit, found.episodes.calibration) == (15, 45)
-    fit = evidence(rewards[:15], errors[:15], gamma=GAMMA)
-    expected = MonitorThreshold(GAMMA).choose(fit, None)
-    assert monitor.chosen["window"] == expected["window"] == 20
-    assert monitor.chosen["widths"] == pytest.approx(expected["widths"], rel=1e-3)
-    scores = sorted(
-        plain_score(r, e, monitor.chosen) for r, e in zip(rewards[15:], errors[15:], strict=True)
-    )
-    delta = 0.0035 if scheme == "auto" else 0.035
-    rank = int(tolerance_rank(0.9, n=45, delta=delta)) or 45
-    assert monitor.limit == pytest.approx(scores[rank - 1], rel=1e-3)
-    assert monitor.n == 45
-    assert monitor.confidence == pytest.approx(1 - delta)

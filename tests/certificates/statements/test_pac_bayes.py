@@ -22,7 +22,6 @@ from tightrope.certificates.statements.pac_bayes import (
     bound_chain,
     final_bound,
     measure_chain,
-    unit_mean,
 )
 from tightrope.posteriors import draw_losses
 from tightrope.rollouts import pairs
@@ -148,14 +147,6 @@ def test_what_losses_cost_a_bet_is_a_mean_over_rows_within_units(bet, unit):
     assert found.mean_bet_loss >= -np.log(1 - bet * np.array(means)).mean() - EXACT
 
 
-@pytest.mark.parametrize("kappa", [0.25, 0.8, 1.0])
-def test_another_kappa_enters_the_excess(kappa):
-    _, found = measured(RHO_1, RHO_2, unit="step", kappa=kappa)
-    excess = [a - kappa * b for a, b in zip(RHO_2.ravel(), RHO_1[:, 2:].ravel(), strict=True)]
-    assert found.mean_plus == pytest.approx(sum(max(x, 0) for x in excess) / 8, abs=EXACT)
-    assert found.mean_minus == pytest.approx(sum(max(-x, 0) for x in excess) / 8, abs=EXACT)
-
-
 @pytest.mark.parametrize("now", [[[0.6, 0.6], [0.0, 0.0]], [[0.6, 0.0], [0.6, 0.0]]])
 @pytest.mark.parametrize("unit", ["step", "episode"])
 def test_the_excess_is_split_for_each_draw_and_row_and_not_after_averaging(unit, now):
@@ -180,12 +171,6 @@ def test_draws_are_what_the_weights_of_rows_allow(rows, passes):
         chain = measured(losses, losses, unit=unit, episode=episode, shared=True)
         assert [each.draws for each in chain] == [passes, passes]
         assert chain[0].n == len(sizes)
-
-
-def test_units_are_rows_or_the_means_of_whole_episodes():
-    values = np.array([[1.0, 3.0, 2.0, 2.0, 4.0, 9.0]]) / 10
-    assert unit_mean(values, EPISODE, "episode") == pytest.approx(0.3)  # (2 + 2 + 5) / 3
-    assert unit_mean(values, EPISODE + 7, "step") == pytest.approx(0.35)
 
 
 # --- bounded -------------------------------------------------------------------------------------
@@ -246,40 +231,6 @@ def test_a_first_portion_with_a_bet_is_bounded_by_it(bet, portions):
         assert found[1].bound == pytest.approx(found[1].value + found[0].bound / 2, abs=EXACT)
 
 
-def test_bounds_in_plain_numbers():
-    """Constant loss 0.01, n = 100, KL = 0: (P.1) 0.0915 with xi, (P.3) about 0.046.
-
-    And with delta = delta' = 0.4, no loss, two units and 12 draws: kl(0 || p) = -ln(1 - p), so
-    q_1 = 1 - exp(-ln(1/0.4)/12); xi(2) = 2.5, so that kl(q_1 || B_1) = (0.5 + ln(2.5/0.4)) / 2.
-    """
-    small = risk(n=100, draws=10**7, divergence=0.0, mean=0.01)
-    bet = replace(small, bet=0.999, mean_bet_loss=-math.log1p(-0.00999))
-    (one,), (other,) = (bound_chain([m], ledger=Ledger.chain(1), kappa=0.5) for m in (small, bet))
-    assert one.value == pytest.approx(0.0915, abs=1e-4)
-    assert other.value == pytest.approx(0.046, abs=1e-3)
-    ledger = Ledger.chain(1, delta=0.4, delta_prime=0.4)
-    (found,) = bound_chain([Portion(2, 2, 0.5, 12, 0.0, 0.0, 0.0)], ledger=ledger, kappa=0.5)
-    assert found.upper_plus == pytest.approx(1 - 0.4 ** (1 / 12), abs=EXACT)
-    q, p = found.upper_plus, found.value
-    spent = q * math.log(q / p) + (1 - q) * math.log((1 - q) / (1 - p))
-    assert spent == pytest.approx((0.5 + math.log(2.5 / 0.4)) / 2, abs=1e-10)
-
-
-def test_corrections_widen_what_is_added_and_narrow_what_is_subtracted():
-    ledger = Ledger.chain(3)
-    for found in bound_chain(CHAIN, ledger=ledger, kappa=0.5)[1:]:
-        assert found.upper_plus > found.mean_plus
-        assert found.lower_minus < found.mean_minus
-        assert found.value > found.mean_plus - found.mean_minus
-    few = [replace(each, draws=each.draws // 10) for each in CHAIN]
-    for one, other in zip(
-        bound_chain(CHAIN, ledger=ledger, kappa=0.5),
-        bound_chain(few, ledger=ledger, kappa=0.5),
-        strict=True,
-    ):
-        assert other.upper_plus > one.upper_plus
-
-
 # --- the last step -------------------------------------------------------------------------------
 
 
@@ -326,7 +277,7 @@ def episodes():
 def certificate(episodes, scheme, unit, preset="tight", **options):
     """Three pilot, nine validation and two test episodes."""
     given = {"pilot_episodes": 3, "test_episodes": 2, "thin": 1, "gamma": 0.5, "mc_passes": 3}
-    asked = Options.of({"scheme": scheme, "unit": unit, "seed": 6, **given, **CASE, **options})
+    asked = Options(**{"scheme": scheme, "unit": unit, "seed": 6, **given, **CASE, **options})
     return issue(episodes, settle(asked, episodes, preset=short(preset)), options=asked)
 
 

@@ -18,7 +18,6 @@ from scipy.stats import beta
 from tightrope.bounds import betting_lower
 from tightrope.certificates.statements.base import Task
 from tightrope.certificates.statements.returns import ExpectedReturn, Return
-from tightrope.errors import InputError
 
 DELTA = 0.05
 TASK = Task(episodes=1, delta=DELTA, thin=1, high=6.0)
@@ -116,56 +115,3 @@ def test_a_floor_gives_an_expected_return_a_lower_bound(gamma):
 def test_without_a_fitting_set_the_range_is_the_top_and_a_high_floor_is_below_it():
     assert ExpectedReturn(0.9, -40.0).choose(None, TASK) == {"top": 6.0}
     assert ExpectedReturn(0.9, 8.0).choose(None, TASK)["top"] > 8.0
-
-
-FLOORS = {
-    "none": ({}, []),
-    "undiscounted": ({"return_floor": -40.0}, ["expected undiscounted return"]),
-    "discounted": ({"discounted_floor": -9.0}, ["expected discounted return"]),
-    "both": (
-        {"return_floor": -40.0, "discounted_floor": -9.0},
-        ["expected undiscounted return", "expected discounted return"],
-    ),
-    "no discount": ({"gamma": 1.0, "return_floor": -40.0}, ["expected undiscounted return"]),
-}
-
-
-@pytest.mark.parametrize(("options", "names"), FLOORS.values(), ids=FLOORS)
-def test_each_of_two_returns_has_a_floor_of_its_own(options, names):
-    options = {"gamma": 0.9, **options}
-    rewards, _ = made_up(seed=2)
-    found = certificate(recorded(rewards, gamma=options["gamma"]), **options)
-    assert [s.name for s in found.statements if s.name.startswith("expected")] == names
-    for name in names:
-        floor = options["discounted_floor" if name == "expected discounted return" else
-                        "return_floor"]  # fmt: skip
-        assert f"no return is below {floor:g}" in found.statement(name).note
-    undiscounted = [s for s in found.statements if s.name == "undiscounted return"]
-    assert len(undiscounted) == 1
-    assert ("discounted return" in {s.name for s in found.statements}) is (options["gamma"] != 1)
-
-
-@pytest.mark.parametrize(("name", "gamma"), [("return_floor", 1.0), ("discounted_floor", 0.9)])
-@pytest.mark.parametrize("scheme", ["auto", "rec-2"])
-def test_a_floor_that_an_episode_contradicts_is_refused_before_the_fit(name, gamma, scheme):
-    """The remedy never is a lower floor on the same episodes: that would be a choice after them."""
-    rewards, _ = made_up(seed=2, episodes=40)
-    used = rewards[10:]  # without the fitting set, or the pilot
-    smallest = min(totals(used, gamma))
-
-    def never(*_, **__):
-        raise AssertionError("fitted")
-
-    options = {"gamma": 0.9, "scheme": scheme}
-    episodes = recorded(rewards, gamma=0.9)
-    with pytest.raises(InputError) as error:
-        certificate(episodes, fit=never, **{name: smallest + 0.1}, **options)
-    said = str(error.value)
-    assert f"no return below the `{name}` {smallest + 0.1:g}, found {smallest:g}" in said
-    assert said.endswith("a lower one may be certified on other episodes, or with `candidates`")
-    assert "give a lower" not in said
-    assert "\n" not in said
-    if scheme == "auto":  # exactly the floor is no contradiction, nor is the fitting set
-        certificate(episodes, **{name: smallest}, **options)
-        lower = [np.full(3, -50.0), *rewards[1:]]
-        certificate(recorded(lower, gamma=0.9), **{name: smallest}, **options)

@@ -6,15 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.certificates.evidence import Evidence, every
-from tightrope.certificates.statements.base import (
-    LEVEL,
-    Chosen,
-    Family,
-    Limit,
-    Task,
-    Values,
-    limit_at,
-)
+from tightrope.certificates.statements.base import Chosen, Family, Limit, Task, Values, limit_at
 
 __all__ = ["Band", "half_widths"]
 
@@ -51,7 +43,7 @@ class Band(Family):
         """An order statistic."""
         shaped = len(chosen["profile"]) > 1
         shape = "; times a profile over elapsed time that is at most 1" if shaped else ""
-        return [limit_at(scores, LEVEL, delta=delta, note=shape)]
+        return [limit_at(scores, delta=delta, note=shape)]
 
     def sentence(self, seen: Evidence) -> str:
         """With the steps that count."""

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from tightrope.certificates.evidence import Evidence
 from tightrope.certificates.statements.base import (
-    LEVEL,
     Chosen,
     Family,
     Limit,
@@ -69,7 +68,7 @@ class MonitorThreshold(Family):
     def limits(self, scores: Values, *, delta: float, chosen: Chosen) -> Sequence[Limit]:
         """An order statistic: the threshold of the monitor."""
         shape = "; times a width per window that is at most 1" if len(chosen["widths"]) > 1 else ""
-        found = limit_at(scores, LEVEL, delta=delta, note=shape)
+        found = limit_at(scores, delta=delta, note=shape)
         alarms = f"; false alarms in at most {rarely(found.share or 0.0):g} % of episodes"
         return [found._replace(note=found.note + alarms)]
 

@@ -6,15 +6,7 @@ import numpy as np
 
 from tightrope.bounds import betting_lower
 from tightrope.certificates.evidence import Evidence
-from tightrope.certificates.statements.base import (
-    LEVEL,
-    Chosen,
-    Family,
-    Limit,
-    Task,
-    Values,
-    limit_at,
-)
+from tightrope.certificates.statements.base import Chosen, Family, Limit, Task, Values, limit_at
 
 __all__ = ["ExpectedReturn", "Return"]
 
@@ -38,7 +30,7 @@ class Return(Family):
     def limits(self, scores: Values, *, delta: float, chosen: Chosen) -> Sequence[Limit]:
         """An order statistic from below."""
         about = f"; mean of all {scores.mean():.6g}, smallest {scores.min():.6g}"
-        return [limit_at(scores, LEVEL, delta=delta, at_least=True, note=about)]
+        return [limit_at(scores, delta=delta, at_least=True, note=about)]
 
 
 class ExpectedReturn(Return):

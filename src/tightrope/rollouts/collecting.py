@@ -13,7 +13,7 @@ import time
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -24,24 +24,28 @@ from tightrope.errors import InputError, one_line
 from tightrope.policies import BLOCK, Policy, check_fit, load_policy, normalization
 from tightrope.progress import Report, progress_bar
 from tightrope.rollouts.episodes import Episode, Episodes, join
-from tightrope.rollouts.own import OWN_ENVIRONMENT, OwnRollout, own_rollout
+from tightrope.rollouts.stepping import OWN_ENVIRONMENT, OwnRollout, own_rollout
 from tightrope.rollouts.worker import BOARD, Job
 from tightrope.seeds import Seed, resolve_seed
 from tightrope.system import library_versions, start_worker
 
-__all__ = ["CollectionError", "Rollout", "collect", "describe", "episode_seeds", "fitting"]
+__all__ = [
+    "CollectionError",
+    "Loading",
+    "Rollout",
+    "collect",
+    "describe",
+    "episode_seeds",
+    "fitting",
+]
 
 _SEEDS = 2**31  # the largest range that every suite takes
 
 
 @dataclass(frozen=True)
-class Rollout:
-    """How a policy is rolled out; nothing of it is for recorded episodes."""
+class Loading:
+    """How a policy and its environment are loaded."""
 
-    workers: int | Literal["auto"] = "auto"
-    """Worker processes of the roll-out; auto: one per core."""
-    timeout: float = 60.0
-    """Seconds without a step after which an environment counts as hanging."""
     normalize: Literal["none"] | Path = "none"
     """Observation statistics of an SB3 policy: a VecNormalize pickle or an .npz with
     mean, var, epsilon and clip."""
@@ -49,10 +53,20 @@ class Rollout:
     """Roll an SB3 policy out without the observation statistics of its training, on purpose."""
     trust: bool = False
     """Allow loading files that execute code."""
-    sample: bool = False
-    """Draw actions from the policy's distribution instead of taking its mode."""
     env_kwargs: Annotated[tuple[str, ...] | Mapping[str, Any], "NAME=VALUE"] = ()
     """Arguments of the environment, for gymnasium.make, such as use_contact_forces=true."""
+
+
+@dataclass(frozen=True)
+class Rollout(Loading):
+    """How a policy is rolled out; nothing of it is for recorded episodes."""
+
+    workers: int | Literal["auto"] = "auto"
+    """Worker processes of the roll-out; auto: one per core."""
+    timeout: float = 60.0
+    """Seconds without a step after which an environment counts as hanging."""
+    sample: bool = False
+    """Draw actions from the policy's distribution instead of taking its mode."""
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -135,11 +149,11 @@ def collect(
         CollectionError: an episode failed, or the collection was interrupted.
     """
     workers = os.cpu_count() or 1 if workers is None else workers
-    for name, value in (("episodes", episodes), ("batch", batch), ("workers", workers)):
-        if value < 1 or value != int(value):
-            raise InputError(f"{name} must be a whole number of at least 1, found {value!r}")
-    if first < 0 or first != int(first):
-        raise InputError(f"first must be a whole number of at least 0, found {first!r}")
+    whole = {"episodes": episodes, "batch": batch, "workers": workers, "first": first}
+    for name, value in whole.items():
+        least = int(name != "first")
+        if value < least or value != int(value):
+            raise InputError(f"{name} must be a whole number of at least {least}, found {value!r}")
     if not timeout > 0:
         raise InputError(f"timeout must be positive, found {timeout!r}")
     own = own_rollout(policy if rollout is None else rollout, named=rollout is not None)
@@ -156,35 +170,40 @@ def collect(
                 raise InputError(f"expected no `{name}` with a roll-out of your own, found one")
         loaded, built, batch = own, OWN_ENVIRONMENT, 1
     root = resolve_seed(seed)
-    seeds = episode_seeds(root, first + episodes)[first:]
-    jobs, pool = _share_out(loaded, built, seeds, workers, batch), _Pool(seeds, timeout)
+    pool = _Pool(episode_seeds(root, first + episodes)[first:], timeout)
+    jobs = _share_out(loaded, built, pool.seeds, workers, batch)
     metadata = {**describe(loaded, built), "seed": root}
-    with progress_bar("rolling out", episodes, shown=progress) as report:
-        failure = pool.run(jobs, report)
-        if failure is None and pool.departed is not None and own is not None:
-            warnings.warn(
-                f"{own.name} gives another episode for seed {pool.departed} when called again: its "
-                "episodes cannot be repeated, and if it keeps state they are not independent",
-                stacklevel=2,
-            )
-            metadata["repeatable"] = False
-        elif failure is None and pool.departed is not None:
-            warnings.warn(
-                f"a reset of {built.id} leaves something behind: the episode with seed "
-                f"{pool.departed} is another one after others; every episode gets an environment "
-                "of its own",
-                stacklevel=2,
-            )
-            metadata["fresh_environments"] = True
-            pool = _Pool(seeds, timeout)
-            failure = pool.run([replace(job, fresh=True) for job in jobs], report)
-    done = [pool.finished[index] for index in sorted(pool.finished)]
-    if failure is None:
-        return join(done, metadata)
-    metadata["partial"] = (
-        f"{len(done)} of {episodes} episodes: those that finished before a failure"
-    )
-    raise CollectionError(failure, join(done, metadata) if done else None, pool.interrupted)
+    try:
+        with progress_bar("rolling out", episodes, shown=progress) as report:
+            departed = pool.run(jobs, report)
+            if departed is not None and own is not None:
+                metadata["repeatable"] = False
+                warnings.warn(
+                    f"{own.name} gives another episode for seed {departed} when called again: its "
+                    "episodes cannot be repeated, and if it keeps state they are not independent",
+                    stacklevel=2,
+                )
+            elif departed is not None:
+                metadata["fresh_environments"] = True
+                warnings.warn(
+                    f"a reset of {built.id} leaves something behind: the episode with seed "
+                    f"{departed} is another one after others; every episode gets an environment "
+                    "of its own",
+                    stacklevel=2,
+                )
+                pool.finished.clear()
+                pool.run([replace(job, fresh=True) for job in jobs], report)
+    except (_FailureError, KeyboardInterrupt) as error:
+        interrupted, done = isinstance(error, KeyboardInterrupt), pool.done()
+        metadata["partial"] = (
+            f"{len(done)} of {episodes} episodes: those that finished before a failure"
+        )
+        line = (
+            f"interrupted after {len(done)} of {episodes} episodes" if interrupted else str(error)
+        )
+        partial = join(done, metadata) if done else None
+        raise CollectionError(line, partial, interrupted) from None
+    return join(pool.done(), metadata)
 
 
 def fitting(
@@ -268,99 +287,87 @@ class _FailureError(Exception):
     """What went wrong in a worker, in one line."""
 
 
-@dataclass
 class _Worker:
     """One worker process as the parent sees it."""
 
-    process: subprocess.Popen
-    connection: Connection
-    board: mmap.mmap
-    seen: tuple[int, int] = (-1, 0)  # what the board said last
-    moved: float = math.inf  # when that changed; infinite until the worker is ready
-    done: bool = False
-
-    @classmethod
-    def start(cls) -> "_Worker":
+    def __init__(self, job: Job) -> None:
         with tempfile.TemporaryFile() as shared:
             shared.write(BOARD.pack(-1, 0))
             shared.flush()
-            board = mmap.mmap(shared.fileno(), BOARD.size)
-            process, connection = start_worker("tightrope.rollouts.worker", shared.fileno())
-        return cls(process, connection, board)
+            self.board = mmap.mmap(shared.fileno(), BOARD.size)
+            self.process, self.connection = start_worker(
+                "tightrope.rollouts.worker", shared.fileno()
+            )
+        self.seen, self.moved, self.done = (-1, 0), 0.0, False  # what the board said, and when
+        with contextlib.suppress(BrokenPipeError):  # it died; waiting for it tells why
+            self.connection.send_bytes(pickle.dumps(job))
+
+    def look(self) -> float:
+        """Seconds for which the board has not changed, in an episode."""
+        now, seen = time.monotonic(), BOARD.unpack_from(self.board)
+        if seen != self.seen:
+            self.seen, self.moved = seen, now
+        return now - self.moved if seen[0] >= 0 else 0.0
 
     def stop(self) -> None:
-        if self.process.poll() is None:
-            try:
-                self.process.wait(timeout=5.0 if self.done else 0.0)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(timeout=5.0 if self.done else 0.0)
+        self.process.kill()
+        self.process.wait()
         self.connection.close()
         self.board.close()
 
 
 @dataclass
 class _Pool:
-    """The workers, and what they have sent."""
+    """The episodes to roll out, and those that have finished."""
 
     seeds: list[int]
     timeout: float
     finished: dict[int, Episode] = field(default_factory=dict)
-    departed: int | None = None  # seed of an episode that is another one when rolled out again
-    interrupted: bool = False
 
-    def run(self, jobs: list[Job], report: Report) -> str | None:
-        """Run all jobs; None, or what went wrong."""
-        start, workers = time.monotonic(), []
-        try:
+    def done(self) -> list[Episode]:
+        """What has finished, in the order of the seeds."""
+        return [self.finished[index] for index in sorted(self.finished)]
+
+    def run(self, jobs: list[Job], report: Report) -> int | None:
+        """Run all jobs; the seed of an episode that is another one when rolled out again."""
+        start, departed = time.monotonic(), None
+        with contextlib.ExitStack() as stack:
+            workers = {}
             for job in jobs:
-                workers.append(_Worker.start())
-                with contextlib.suppress(BrokenPipeError):  # it died; waiting for it tells why
-                    workers[-1].connection.send_bytes(pickle.dumps(job))
-            while running := {w.connection: w for w in workers if not w.done}:
-                for connection in wait(list(running), timeout=0.2):
-                    self._receive(running[connection])  # type: ignore[index]
-                for worker in running.values():
-                    self._watch(worker)
-                steps = sum(worker.seen[1] for worker in workers)
+                worker = _Worker(job)
+                stack.callback(worker.stop)
+                workers[worker.connection] = worker
+            while running := [c for c, worker in workers.items() if not worker.done]:
+                for connection in wait(running, timeout=0.2):
+                    again = self._receive(workers[connection])  # type: ignore[index]
+                    departed = again if departed is None else departed
+                for worker in workers.values():
+                    if worker.look() > self.timeout and not worker.done:
+                        line = f"hangs: no step in {self.timeout:g} seconds"
+                        raise _FailureError(f"{self._place(worker.seen[0])} {line}")
+                steps = sum(worker.seen[1] for worker in workers.values())
                 rate = steps / (time.monotonic() - start)
                 report(len(self.finished), f"{steps:,} steps, {rate:,.0f} steps/s")
-        except _FailureError as failure:
-            return str(failure)
-        except KeyboardInterrupt:
-            self.interrupted = True
-            return f"interrupted after {len(self.finished)} of {len(self.seeds)} episodes"
-        finally:
-            for worker in workers:
-                worker.stop()
-        return None
+        return departed
 
-    def _receive(self, worker: _Worker) -> None:
+    def _receive(self, worker: _Worker) -> int | None:
+        """Keep an episode that a worker sends; at its end, the seed of one that departs."""
         try:
-            kind, *content = worker.connection.recv()
+            kind, index, content = worker.connection.recv()
         except (EOFError, ConnectionResetError):
             code = worker.process.wait()
             cause = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
             place = self._place(BOARD.unpack_from(worker.board)[0])
             raise _FailureError(f"a worker process died ({cause}) in {place}") from None
+        if kind == "failed":
+            raise _FailureError(f"{self._place(index)} failed: {content}")
         if kind == "episode":
-            self.finished[content[0]] = content[1]
-        elif kind == "failed":
-            raise _FailureError(f"{self._place(content[0])} failed: {content[1]}")
-        elif kind == "departs":
-            self.departed = content[0]
-        elif kind == "ready":
-            worker.moved = time.monotonic()
-        else:
-            worker.done = True
-
-    def _watch(self, worker: _Worker) -> None:
-        now, seen = time.monotonic(), BOARD.unpack_from(worker.board)
-        if seen != worker.seen:
-            worker.seen, worker.moved = seen, now if worker.moved < math.inf else math.inf
-        elif not worker.done and now - worker.moved > self.timeout:
-            line = f"{self._place(seen[0])} hangs: no step in {self.timeout:g} seconds"
-            raise _FailureError(line)
+            self.finished[index] = content
+            return None
+        worker.done = True
+        return content  # type: ignore[no-any-return]
 
     def _place(self, index: int) -> str:
         return f"the episode with seed {self.seeds[index]}" if index >= 0 else "its preparation"
