@@ -50,7 +50,7 @@ class Horizons:
         inside = later < self.end[rows]
         beyond = np.where(inside, self.returns[np.where(inside, later, 0)], 0.0)
         returns = self.returns[position] - clock.gamma**left * beyond
-        return clock.features(clock.limit - left), self.scaling.targets(returns)
+        return clock.features(clock.limit - left, len(left)), self.scaling.targets(returns)
 
 
 def horizons_of(episodes: Episodes, rows: Pairs, scaling: Scaling) -> Horizons | None:

@@ -101,7 +101,7 @@ def regress(
     )
     dealt = _deal(episode, settings.folds, seed)
     steps = settings.updates(exact)
-    looks = np.unique(np.geomspace(steps * _FIRST, steps, _CHECKS).astype(int))
+    looks = np.unique((np.geomspace(steps * _FIRST, steps, _CHECKS) + 1e-6).astype(int))
     checks: list[int] = []
     errors: list[float] = []
     done = best = 0
