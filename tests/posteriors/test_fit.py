@@ -12,7 +12,6 @@ from recordings import same
 from tightrope.posteriors import (
     OBJECTIVES,
     PRESETS,
-    FitSettings,
     Gaussians,
     PosteriorStep,
     draw_losses,
@@ -24,18 +23,7 @@ from tightrope.posteriors import (
     regress,
 )
 
-SHORT = FitSettings(
-    objective="inverse-kl",
-    sampling="local",
-    learning_rate=2e-2,
-    decay=0.5,
-    decay_epochs=4,
-    epochs=4,
-    epoch_steps=5,
-    batch=32,
-    clip=1.0,
-    whitened=True,
-)
+SHORT = dataclasses.replace(PRESETS["tight"].fit, decay_epochs=4, epochs=4, epoch_steps=5, batch=32)
 MODES = {
     "tight": {},
     "paper": {"objective": "mcallester", "whitened": False},
