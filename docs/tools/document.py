@@ -14,7 +14,7 @@ import docstring_parser
 
 from tightrope.certificates import certificate, diagnostics, fitting, ledger, options, settings
 from tightrope.certificates.folder import SCHEMA_VERSION
-from tightrope.certificates.schemes import Scheme
+from tightrope.certificates.options import Scheme
 from tightrope.certificates.statements import base, pac_bayes
 from tightrope.posteriors import FitSettings, Preset, Regression
 
