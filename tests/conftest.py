@@ -5,10 +5,8 @@ import signal
 import sys
 import warnings
 import zlib
-from itertools import pairwise
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 # Worker processes inherit the import path, and so find these environments, too.
@@ -19,27 +17,7 @@ sys.path.insert(0, str(HELPERS))
 for name in ("FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "COLUMNS"):
     os.environ.pop(name, None)
 
-from tightrope.environments import EnvInfo  # noqa: E402
-from tightrope.files import sha256  # noqa: E402
-from tightrope.policies import MLPPolicy, TrainingRecord, save_mlp, save_record  # noqa: E402
-
-
-def perceptron(inputs, outputs, *, seed=0, bound=1.0, log_std=None):
-    """A small policy with random weights, large enough for actions that differ."""
-    rng = np.random.default_rng(seed)
-    sizes = [inputs, 16, 16, outputs]
-    draw = lambda *shape: (0.5 * rng.standard_normal(shape)).astype(np.float32)  # noqa: E731
-    return MLPPolicy(
-        name="perceptron",
-        digest=None,
-        weights=tuple(draw(a, b) for a, b in pairwise(sizes)),
-        biases=tuple(draw(size) for size in sizes[1:]),
-        activation="Tanh",
-        head="clipped",
-        low=np.full(outputs, -bound, np.float32),
-        high=np.full(outputs, bound, np.float32),
-        log_std=None if log_std is None else (None, np.full(outputs, log_std, np.float32)),
-    )
+from small_policies import perceptron, write_trained  # noqa: E402
 
 
 @pytest.fixture(scope="session")
@@ -71,34 +49,8 @@ def interruptible():
 
 
 @pytest.fixture(scope="session")
-def write_trained(small_policy):
+def trained():
     """A function that writes a policy for Pendulum-v1 and its record, as training leaves them."""
-
-    def write(folder, **changes):
-        weights = Path(folder) / "policy.safetensors"
-        save_mlp(small_policy(3, 1), weights, environment="Pendulum-v1")
-        given = {
-            "agent": "sac",
-            "environment": EnvInfo.of("Pendulum-v1").to_json(),
-            "steps": 1000,
-            "episodes": 5,
-            "gamma": 0.99,
-            "return_low": -900.0,
-            "return_high": 0.5,
-            "observation_mean": np.float32([0.1, 0.2, 0.3]),
-            "observation_deviation": np.float32([1.0, 2.0, 3.0]),
-            "settings": {"seed": 0},
-            "versions": {},
-            "digests": {weights.name: sha256(weights)},
-        }
-        save_record(TrainingRecord(**{**given, **changes}), Path(folder) / "policy.json")
-
-    return write
-
-
-@pytest.fixture
-def trained(write_trained):
-    """The same, for one test."""
     return write_trained
 
 

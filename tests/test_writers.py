@@ -11,7 +11,7 @@ from kills import NEEDS_FORK, killed_at
 import tightrope
 from tightrope import files
 from tightrope.errors import InputError
-from tightrope.files import delete, lock, refuse_links, write_folder, write_text
+from tightrope.files import delete, lock, refuse_links, write_file, write_folder, write_text
 
 SOURCE = Path(tightrope.__file__).parent
 FORBIDDEN = {"write_text", "write_bytes", "unlink", "rmtree", "remove", "flock", "lockf", "touch"}
@@ -119,26 +119,22 @@ def test_a_kill_before_any_change_leaves_the_old_text_or_the_new(tmp_path):
 # --- others at the same place ---------------------------------------------------------------------
 
 
-def other(path, kind):
-    if kind == "a file":
-        path.write_text("precious")
-    else:
-        path.mkdir()
-        (path / "precious").touch()
-
-
 @pytest.mark.parametrize("kind", ["a file", "a folder"])
-@pytest.mark.parametrize("ours", ["a file", "a folder"])
+@pytest.mark.parametrize("write", [write_folder, write_file])
 def test_what_appears_just_before_the_name_is_taken_is_not_deleted(
-    kind, ours, tmp_path, monkeypatch
+    write, kind, tmp_path, monkeypatch
 ):
     path = tmp_path / "new"
 
     def before(change, _):
-        if change == "take the name":
-            other(path, kind)
+        if change != "take the name":
+            return
+        if kind == "a file":
+            path.write_text("precious")
+        else:
+            path.mkdir()
+            (path / "precious").touch()
 
-    write = write_folder if ours == "a folder" else files.write_file
     monkeypatch.setattr(files, "_before", before)
     with pytest.raises(InputError, match="already there"):
         write(path, lambda temporary: None)

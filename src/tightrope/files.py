@@ -332,7 +332,7 @@ def load_tensors(path: Path, format: str) -> tuple[dict[str, NDArray[Any]], dict
                 raise TypeError("expected numbers of NumPy's own types")
     except Exception as error:  # a damaged file can fail in any of these steps
         raise InputError(
-            f"cannot read {str(path)!r}, damaged or no file of tightrope: {one_line(error)}"
+            f"{str(path)!r} is damaged or no file of tightrope: {one_line(error)}"
         ) from None
     if found != format:
         other = "none" if found is None else repr(str(found)[:80])

@@ -10,7 +10,6 @@ from scipy.stats import binom
 
 from tightrope.certificates.diagnostics import LEVEL, dependence, drift, effective_size
 from tightrope.certificates.text import details, summary
-from tightrope.certificates.verify import verify
 
 
 def most(runs):
@@ -126,17 +125,3 @@ def test_a_certificate_warns_of_a_drift_and_no_bound_moves(shared):
     quiet = dataclasses.replace(found, checks=dataclasses.replace(found.checks, drift=1.0))
     assert "drift" not in keys(quiet)
     assert quiet.statements == found.statements
-
-
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        ({"dependence": 2 * LEVEL}, "checks.dependence"),  # a warning that was taken out
-        ({"drift": LEVEL}, "checks.drift"),
-    ],
-)
-def test_verify_recomputes_the_checks(tmp_path, change, problem, shared):
-    forged = dataclasses.replace(shared, checks=dataclasses.replace(shared.checks, **change))
-    forged.save(tmp_path / "forged")
-    found = verify(tmp_path / "forged")
-    assert [each.partition(":")[0] for each in found] == [problem]

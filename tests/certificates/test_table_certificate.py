@@ -1,6 +1,9 @@
 """Certificates of tables: returns, failures and properties by exact bounds, no predicted errors."""
 
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -12,7 +15,6 @@ from tightrope.certificates.diagnostics import LEVEL
 from tightrope.certificates.properties import Property
 from tightrope.certificates.verify import verify
 from tightrope.errors import InputError
-from tightrope.reports.page import certificate_page
 from tightrope.rollouts.results_table import ResultsTable
 
 DELTA = 0.035
@@ -104,14 +106,6 @@ def test_it_is_verified_and_a_change_of_any_row_or_number_is_noticed(certificate
     assert verify(tmp_path / "c")
 
 
-def test_the_page_has_the_same_numbers_and_no_charts_of_errors(certificate):
-    page = certificate_page(certificate)
-    assert "Along the episodes" not in page
-    assert "Every statement" in page
-    for row in ("torque", "succeeds", "undiscounted return"):
-        assert row in page
-
-
 def test_tasks_are_certified_each_with_one_confidence_for_all():
     whole = table(150, tasks=(("task a", 60), ("task b", 90)))
     made = certify(whole, seed=0)
@@ -157,7 +151,7 @@ def test_rows_that_drift_are_marked_and_counts_have_no_order_to_drift():
 
 
 def test_an_expected_return_needs_a_floor_and_a_range():
-    with pytest.raises(InputError, match="a `return_range` LO HI with `return_floor` for a table"):
+    with pytest.raises(InputError, match="no `return_floor` for a table without `return_range`"):
         certify(table(), return_floor=0.0)
     made = certify(table(), return_floor=0.0, return_range=(0.0, 400.0), seed=0)
     found = made.statement("expected undiscounted return").value_raw
@@ -166,23 +160,19 @@ def test_an_expected_return_needs_a_floor_and_a_range():
         certify(table(), return_floor=240.0, return_range=(240.0, 400.0))
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"scheme": "rec-6"}, "no `scheme` for a table of results"),
-        ({"fit_episodes": 10}, "no `fit_episodes` for a table"),
-        ({"until": "rms<=3"}, "no `until` for a table"),
-        ({"termination": "failure"}, "no `termination` for a table"),
-        ({"env": "Hopper-v4"}, "no `env` for the recorded episodes"),
-    ],
-)
-def test_options_of_predictions_and_roll_outs_are_refused(options, words):
-    with pytest.raises(InputError, match=words):
-        certify(table(), **options)
-    with pytest.raises(InputError, match="no `fail_below` for a table without returns"):
-        certify("74/80", fail_below=3.0)
-    with pytest.raises(InputError, match="at least 2 episodes of task b, found 1"):
-        certify(table(4, tasks=(("task a", 3), ("task b", 1))))
+def test_options_of_predictions_and_roll_outs_are_refused():
+    several = table(4, tasks=(("task a", 3), ("task b", 1)))
+    for source, options, words in (
+        (table(), {"scheme": "rec-6"}, "no `scheme` for a table of results"),
+        (table(), {"fit_episodes": 10}, "no `fit_episodes` for a table"),
+        (table(), {"until": "rms<=3"}, "no `until` for a table"),
+        (table(), {"termination": "failure"}, "no `termination` for a table"),
+        (table(), {"env": "Hopper-v4"}, "no `env` for the recorded episodes"),
+        ("74/80", {"fail_below": 3.0}, "no `fail_below` for a table without returns"),
+        (several, {}, "at least 2 episodes of task b, found 1"),
+    ):
+        with pytest.raises(InputError, match=words):
+            certify(source, **options)
 
 
 def test_the_command_certifies_a_table_without_torch_gymnasium_or_pandas(tmp_path):
@@ -199,15 +189,10 @@ assert main(["report", "c", "--quiet"]) == 0
 heavy = {"torch", "gymnasium", "pandas", "matplotlib"} & set(sys.modules)
 assert not heavy, heavy
 """
-    import os
-    import subprocess
-    import sys
-
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         [sys.executable, "-c", program],
         cwd=tmp_path,
-        env=environment,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
     )

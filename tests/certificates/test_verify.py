@@ -17,6 +17,7 @@ from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
 from tightrope.certificates import Options, Property, as_text, settle, write
+from tightrope.certificates.certificate import DERIVED
 from tightrope.certificates.certify import issue as issue_settled
 from tightrope.certificates.diagnostics import LEVEL
 from tightrope.certificates.fitting import FittedPredictor
@@ -24,7 +25,6 @@ from tightrope.certificates.folder import FILES, document_digest, read_record
 from tightrope.certificates.properties import measure_properties, properties_of
 from tightrope.certificates.recompute import choices, recompute
 from tightrope.certificates.split import split_episodes
-from tightrope.certificates.statements.base import OUTWARD
 from tightrope.certificates.verify import _PRIOR_NATS, _agree, verify
 from tightrope.errors import InputError
 from tightrope.files import sha256
@@ -186,17 +186,13 @@ KINDS = {
     "rec-3, weights": {"scheme": "rec-3", "sampling": "weights"},
     "rec-3, episodes": {"scheme": "rec-3", "unit": "episode"},
     "nonrec-noninf": {"scheme": "nonrec-noninf"},
-    "nonrec-noninf, weights": {"scheme": "nonrec-noninf", "sampling": "weights", "unit": "episode"},
-    "nonrec-inf": {"scheme": "nonrec-inf"},
     "nonrec-inf, paper": {"scheme": "nonrec-inf", "preset": "paper", "unit": "episode"},
     "nonrec-inf, no pilot": {
         "scheme": "nonrec-inf", "return_range": (-4.0, 4.5), "pilot_episodes": 0
     },
-    "holdout": {"scheme": "holdout"},
     "holdout, steps, paper": {"scheme": "holdout", "unit": "step", "preset": "paper"},
-    "auto, steps": {"scheme": "auto", "unit": "step"},
     "auto, a range of the user, no test": {
-        "scheme": "auto", "return_range": (-4.0, 4.5), "test_episodes": 0
+        "scheme": "auto", "return_range": (-4.0, 4.5), "test_episodes": 0, "unit": "step"
     },
     "auto, thinned": {"scheme": "auto", "thin": 2, "candidates": 7},
     "auto, undiscounted, no clock": {"scheme": "auto", "gamma": 1.0, "clock": "off"},
@@ -204,7 +200,7 @@ KINDS = {
     "another kappa and preset": {"kappa": 0.8, "preset": "paper", "clock": "on", "time_limit": 60},
     "a training record": {"pilot_episodes": 0, "training": TRAINING},
     "a training record and a pilot": {"pilot_episodes": 2, "training": TRAINING},
-    "a log without a recipe": {"recorded": UNEVEN},
+    "an uneven log without a recipe": {"recorded": UNEVEN},
     "an uneven log": {"recorded": UNEVEN, "scheme": "auto"},
 }  # fmt: skip
 
@@ -228,9 +224,8 @@ def test_the_documents_digest_notices_every_leaf_and_the_smallest_change_of_a_nu
         if document_digest(with_leaf(document, path, another(value))) == stated
     ]
     assert unnoticed == ["digests.certificate"]
-    numbers = [(p, v) for p, v in leaves(document) if isinstance(v, float) and v]
-    assert len(numbers) > 100
-    for path, value in numbers[::7]:
+    paths = {p: v for p, v in leaves(document) if isinstance(v, float) and v}
+    for path, value in list(paths.items())[::7]:
         changed = with_leaf(document, path, float(np.nextafter(value, 1e9)))
         assert document_digest(changed) != stated, name(path)
 
@@ -272,14 +267,12 @@ def test_every_recomputed_leaf_is_named_although_the_digest_fits(folder, documen
             continue
         changed = with_leaf(changed, path, another(value, path))
         paths.append(name(path))
-    derived = ("scheme", "pac_bayes", "unit", "preset", "delta", "delta_prime", "bound_raw")
-    derived += ("rms_raw", "tightness", "vacuous", "void", "failed_fit")
     read_record(json.dumps(changed), "here")
     store(folder, changed, signed=True)
     found = verify(folder)
     assert not any("failed" in line for line in found), found
     named = {line.partition(": ")[0] for line in found}
-    assert {path for path in paths if path not in named} - set(derived) == set()
+    assert {path for path in paths if path not in named} - set(DERIVED) == set()
     assert any("its text is not" in line for line in found)  # what is derived does not fit
     assert len(paths) > 150
 
@@ -339,17 +332,13 @@ def test_a_choice_that_no_choice_can_be_is_reported(name, chosen, folder, docume
 
 
 LIES = {
-    "more confidence": {"confidence": 0.99},
     "a bound out of thin air": {"bound": 0.001},
     "no test error": {"test_error": None},
-    "no training error": {"train_error": 0.0},
     "no assumptions": {"assumptions": ["None."]},
     "no statements": {"statements": []},
-    "another headline": {"headline": 1},
     "another subject": {"subject": {}},
     "no ledger": {"ledger": []},
     "no fits": {"fits": []},
-    "no checks": {"checks": {"dependence": 1.0, "drift": 1e-3}},
     "checks that are no p-values": {"checks": {"dependence": -0.5, "drift": 1.0}},
 }
 
@@ -423,38 +412,23 @@ def test_limits_are_granted_the_rounding_of_processors_on_one_side_only(
     assert {each for each in named if each in moved} == (set() if accepted else moved)
 
 
-@pytest.mark.parametrize(
-    ("path", "change"),
-    [
-        (("confidence",), lambda v: v * (1 + 1e-12)),
-        (("joint_confidence",), lambda v: v * (1 + 1e-12)),
-        (("statements", 0, "confidence"), lambda v: v * (1 + 1e-12)),
-        (("statements", 0, "joint_confidence"), lambda v: v and v * (1 + 1e-12)),
-        (("ledger", 0, "failure"), lambda v: v * (1 + 1e-12)),
-        (("clipped_share",), lambda v: v + 1e-8),
-        (("statements", 3, "share"), lambda v: v and v + 1e-8),
-        (("statements", 0, "n"), lambda v: v + 1),
-        (("episodes", "calibration"), lambda v: v + 1),
-    ],
-    ids=lambda value: "" if callable(value) else ".".join(map(str, value)),
-)
-def test_confidences_and_counts_agree_exactly_and_shares_to_1e_9(path, change, folder, document):
-    value = dict(leaves(document))[path]
-    if change(value) != value:
+ULP, TINY, ONE = (lambda v: v * (1 + 1e-12)), (lambda v: v + 1e-8), (lambda v: v + 1)
+EXACT = {
+    ("confidence",): ULP, ("joint_confidence",): ULP, ("statements", 0, "confidence"): ULP,
+    ("statements", -1, "joint_confidence"): ULP, ("ledger", 0, "failure"): ULP,
+    ("clipped_share",): TINY, ("statements", 3, "share"): TINY, ("statements", 0, "n"): ONE,
+    ("episodes", "calibration"): ONE,
+}  # fmt: skip
+
+
+def test_confidences_and_counts_agree_exactly_and_shares_to_1e_9(folder, document):
+    for (first, *rest), change in EXACT.items():
+        count = len(document[first]) if isinstance(document[first], list) else 0
+        path = (first, *(part % count if isinstance(part, int) else part for part in rest))
+        value = dict(leaves(document))[path]
         store(folder, with_leaf(document, path, change(value)), signed=True)
-        assert any(line.startswith(name(path)) for line in verify(folder))
+        assert any(line.startswith(name(path)) for line in verify(folder)), path
     assert not _agree("portions[0].draws", 10**9, 10**9 + 1, None)
-
-
-def test_limits_are_issued_rounded_outward(tmp_path):
-    """From the scores themselves: an order statistic and its 1e-5."""
-    made = issue(tmp_path / "c", scheme="auto")
-    seen = made.evidence(made.calibration)
-    top = [s for s in made.statements if s.kind == "tolerance"][-1]
-    assert top.value_raw == pytest.approx(seen.rms.max() * (1 + OUTWARD), rel=1e-12)
-    (lowest,) = [s for s in made.statements if s.name == "undiscounted return"]
-    smallest = made.calibration.returns(1.0).min()
-    assert lowest.value_raw == pytest.approx(smallest - OUTWARD * abs(smallest), rel=1e-12)
 
 
 # --- documents that ask for too much ------------------------------------------------------------
@@ -463,23 +437,15 @@ def test_limits_are_issued_rounded_outward(tmp_path):
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        (("mc_passes",), 2_000_000),
-        (("candidates",), 10**9),
-        (("validation",), 10**12),
-        (("thin",), 0),
-        (("delta",), 0.0),
-        (("kappa",), 1.5),
-        (("gamma",), 2.0),
-        (("scheme", "weights"), [1] * 1000),
-        (("preset", "hidden"), [10**6]),
-        (("preset", "regression", "exact_steps"), 10**9),
+        (("mc_passes",), 2_000_000), (("candidates",), 10**9), (("validation",), 10**12),
+        (("thin",), 0), (("delta",), 0.0), (("kappa",), 1.5), (("gamma",), 2.0),
+        (("scheme", "weights"), [1] * 1000), (("preset", "hidden"), [10**6]),
+        (("preset", "regression", "exact_steps"), 10**9), (("preset", "fit", "epochs"), 10**9),
         (("preset", "regression", "exact_batch"), 10**9),
-        (("preset", "regression", "folds"), 10**6),
-        (("preset", "fit", "epochs"), 10**9),
-        (("device",), "cpu; audited"),
+        (("preset", "regression", "folds"), 10**6), (("device",), "cpu; audited"),
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_what_would_keep_a_verifier_busy_is_refused_by_the_schema(path, value, folder, document):
     for part in ("settings", "options") if path == ("mc_passes",) else ("settings",):
         store(folder, with_leaf(document, (part, *path), value), signed=True)
@@ -617,26 +583,19 @@ def by_a_hair(prior, _):
     return Gaussians(means, prior.log_variances, prior.layer_norm)
 
 
-def by_a_bit(prior, _):
-    means = [mean.copy() for mean in prior.means]
-    means[0][0, 0] = np.nextafter(means[0][0, 0], np.float32(9.0))
-    return Gaussians(tuple(means), prior.log_variances, prior.layer_norm)
-
-
 PRIORS = {
     "onto the posterior": (towards(1.0), {}),
     "a tenth of the way": (towards(0.1), {}),
     "onto the posterior, drawn": (towards(1.0), {"preset": "paper"}),
     "by a hair": (by_a_hair, {}),
     "by a hair, drawn": (by_a_hair, {"preset": "paper"}),
-    "by a bit, drawn": (by_a_bit, {"preset": "paper"}),
 }
 
 
 @pytest.mark.parametrize(("prior", "changes"), PRIORS.values(), ids=PRIORS)
 def test_a_first_prior_that_was_moved_is_reported(prior, changes, tmp_path):
     honest, forged = forge(tmp_path / "c", prior, **changes)
-    if prior not in (by_a_hair, by_a_bit):
+    if prior is not by_a_hair:
         assert forged.portions[0].kl < honest.portions[0].kl
     words = "predictor.safetensors: the first prior's means do not follow"
     assert [line for line in verify(tmp_path / "c") if line.startswith(words)]

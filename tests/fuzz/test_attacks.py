@@ -13,11 +13,17 @@ import pytest
 import torch
 from tables import write_lerobot
 
+from tightrope.certificates.folder import read_document
+from tightrope.certificates.verify import verify
+from tightrope.deploy.check import is_table
 from tightrope.environments import make_env
 from tightrope.errors import InputError
-from tightrope.policies import check_fit, load_policy
+from tightrope.files import load_tensors, save_tensors
+from tightrope.policies import check_fit, find_record, find_run, load_policy
 from tightrope.policies.vecnormalize import read_statistics
+from tightrope.reports.index import entries
 from tightrope.rollouts import load_episodes
+from tightrope.rollouts.results_table import is_results, read_results
 from tightrope.studies.config import load_study
 
 STEPS = 10
@@ -219,43 +225,12 @@ def test_hdf5_that_leads_out_of_its_file_is_refused(tmp_path):
 # --- sizes -----------------------------------------------------------------------------------
 
 
-def test_sizes_that_cannot_be_in_the_file_are_refused_before_memory_is_taken(tmp_path):
-    def unwritten(h5py, archive, name):
-        shape = (HUGE, 2) if name == "observations" else (HUGE,)
-        archive.create_dataset(name, shape, "f4", chunks=True)
-
-    path = hdf5(tmp_path / "unwritten.hdf5", observations=unwritten, rewards=unwritten)
-    refused(lambda: load_episodes(path), "made to fill the memory")
-    path = tmp_path / "packed.npz"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_BZIP2) as archive:
-        archive.writestr("observations.npy", bytes(1 << 25))  # bzip2 packs zeros 45,000 to 1
-    refused(lambda: load_episodes(path), "made to fill the memory")
+def test_a_zip_that_states_more_than_it_holds_is_refused_before_memory_is_taken(tmp_path):
+    """Arrays and tables: tests/rollouts/test_hostile.py."""
     path = tmp_path / "packed.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_BZIP2) as archive:
-        archive.writestr("data", bytes(1 << 25))
+        archive.writestr("data", bytes(1 << 25))  # bzip2 packs zeros 45,000 to 1
     refused(lambda: acting(path), "made to fill the memory")
-
-
-def test_rows_of_one_number_repeated_without_end_are_refused(tmp_path):
-    """Parquet notes how often a number is repeated: some kilobytes of 10⁶ rows."""
-    pyarrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
-    path, count = tmp_path / "log.parquet", 1 << 22
-    same = pyarrow.array(np.zeros(count, np.int8))
-    names = ("episode", "obs_x", "reward", "done")
-    rows = pyarrow.table(dict.fromkeys(names, same))
-    parquet.write_table(rows, path)
-    refused(lambda: load_episodes(path), "made to fill the memory")
-
-
-def test_an_array_that_ends_before_its_header_says_is_damaged(tmp_path):
-    path, header = tmp_path / "lying.npz", io.BytesIO()
-    kind = {"descr": "<f8", "fortran_order": False, "shape": (10**9,)}
-    np.lib.format.write_array_header_1_0(header, kind)
-    np.savez(path, **{name: value for name, value in arrays().items() if name != "rewards"})
-    with zipfile.ZipFile(path, "a") as archive:
-        archive.writestr("rewards.npy", header.getvalue())
-    refused(lambda: load_episodes(path), "cannot read")
 
 
 # --- what the campaign found -----------------------------------------------------------------
@@ -270,46 +245,42 @@ def test_a_study_of_depths_and_endless_numbers_is_one_line(text, tmp_path):
     refused(lambda: load_study(tmp_path / "study.toml"), "expected TOML")
 
 
-@pytest.mark.parametrize("shape", [5, None, "wide", {"rows": 3}])
-def test_a_lerobot_feature_of_an_odd_shape_is_one_line(shape, tmp_path):
+def test_lerobot_features_of_an_odd_shape_are_one_line(tmp_path):
     pytest.importorskip("pyarrow")
     rows = {
         "observation.state": np.zeros((3, 2), np.float32),
         "next.reward": np.zeros(3, np.float32),
     }
     folder = write_lerobot(tmp_path / "robot", [rows], "v3.0")
-    info = json.loads((folder / "meta" / "info.json").read_text())
-    info["features"]["observation.state"]["shape"] = shape
-    (folder / "meta" / "info.json").write_text(json.dumps(info))
-    refused(lambda: load_episodes(folder), "is damaged")
-    (folder / "meta" / "info.json").write_text(DEEP)
+    path = folder / "meta" / "info.json"
+    info = json.loads(path.read_text())
+    for shape in (5, None, "wide", {"rows": 3}):
+        info["features"]["observation.state"]["shape"] = shape
+        path.write_text(json.dumps(info))
+        refused(lambda: load_episodes(folder), "is damaged")
+    path.write_text(DEEP)
     refused(lambda: load_episodes(folder), "is damaged")
 
 
-@pytest.mark.parametrize("name", ["dataset_id", "env_spec"])
-@pytest.mark.parametrize("value", [5, {}, "no id", "x" * 10_000])
-def test_minari_metadata_of_another_kind_are_one_line(name, value, tmp_path, monkeypatch):
+def test_minari_metadata_of_another_kind_are_one_line(tmp_path, monkeypatch):
     for library in ("minari", "h5py"):
         pytest.importorskip(library)
-    from readers import READERS
+    from readers import make_minari
 
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
-    folder = READERS["minari"].make(tmp_path)
-    path = folder / "data" / "metadata.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), name: value}))
-    refused(lambda: load_episodes(folder), "cannot read the Minari dataset")
+    make_minari(tmp_path / "walk-v0")
+    path = tmp_path / "walk-v0" / "data" / "metadata.json"
+    good = json.loads(path.read_text())
+    for name in ("dataset_id", "env_spec"):
+        for value in (5, {}, "no id", "x" * 10_000):
+            path.write_text(json.dumps({**good, name: value}))
+            refused(lambda: load_episodes(tmp_path / "walk-v0"), "cannot read the Minari dataset")
 
 
-def test_names_of_columns_that_are_no_text_are_one_line(tmp_path):
-    pytest.importorskip("pyarrow")
+def test_long_or_unreadable_names_are_not_repeated_in_full(tmp_path):
     path = tmp_path / "log.csv"
     path.write_bytes(b"episode,obs_\xff,reward\n0,1,2\n")
     refused(lambda: load_episodes(path), "cannot read")
-
-
-def test_a_format_of_many_letters_is_not_repeated_in_full(tmp_path):
-    from tightrope.files import load_tensors, save_tensors
-
     save_tensors(tmp_path / "x.safetensors", {"a": np.zeros(1)}, {"format": "x" * 10_000})
     refused(lambda: load_tensors(tmp_path / "x.safetensors", "wanted/1"), "expected the format")
 
@@ -322,16 +293,17 @@ LAUGHS = "x0: &a0\n- 1\n- 1\n" + "".join(
 )
 
 
-@pytest.mark.parametrize("key", ["env", "algo", "env_kwargs", "frame_stack", "env_wrapper"])
-def test_aliases_of_aliases_in_a_zoo_folder_are_not_followed_without_end(key, tmp_path):
-    from tightrope.policies import find_run
+YAML_KEYS = ("env", "algo", "env_kwargs", "frame_stack", "env_wrapper")
 
+
+def test_aliases_of_aliases_in_a_zoo_folder_are_not_followed_without_end(tmp_path):
     (tmp_path / "model.zip").write_bytes(b"")
-    (tmp_path / "config.yml").write_text(f"{LAUGHS}{key}: *a59\n")
-    (tmp_path / "args.yml").write_text("env: Pendulum-v1\n")
-    refused(lambda: find_run(tmp_path), "more than 10,000 values")
-    (tmp_path / "config.yml").rename(tmp_path / "args.yml")
-    refused(lambda: find_run(tmp_path), "more than 10,000 values")
+    for key in YAML_KEYS:
+        for name in ("config.yml", "args.yml"):
+            (tmp_path / "args.yml").write_text("env: Pendulum-v1\n")
+            (tmp_path / name).write_text(f"{LAUGHS}{key}: *a59\n")
+            refused(lambda: find_run(tmp_path), "more than 10,000 values")
+            (tmp_path / name).unlink()
 
 
 YAML = {
@@ -351,8 +323,6 @@ YAML = {
 
 @pytest.mark.parametrize("text", YAML.values(), ids=YAML)
 def test_yaml_that_no_zoo_writes_is_one_line(text, tmp_path):
-    from tightrope.policies import find_run
-
     (tmp_path / "model.zip").write_bytes(b"")
     (tmp_path / "args.yml").write_text(f"env: Pendulum-v1\n{text}\n")
     refused(lambda: find_run(tmp_path), "cannot read .*args.yml")
@@ -379,8 +349,6 @@ HEADERS = {  # and the bytes of data that follow
 
 @pytest.mark.parametrize(("header", "data"), HEADERS.values(), ids=HEADERS)
 def test_headers_of_safetensors_that_lie_are_refused(header, data, tmp_path):
-    from tightrope.files import load_tensors
-
     path = tmp_path / "lying.safetensors"
     path.write_bytes(len(header).to_bytes(8, "little") + header.encode() + bytes(data))
     refused(lambda: load_tensors(path, "x/1"), "is damaged or no file of tightrope")
@@ -390,13 +358,6 @@ def test_headers_of_safetensors_that_lie_are_refused(header, data, tmp_path):
 
 def test_pipes_and_devices_are_neither_documents_nor_tables(tmp_path):
     """Reading one would never end."""
-    from tightrope.certificates.folder import read_document
-    from tightrope.certificates.verify import verify
-    from tightrope.deploy.check import is_table
-    from tightrope.policies import find_record, find_run
-    from tightrope.reports.index import entries
-    from tightrope.rollouts.results_table import is_results, read_results
-
     for number, make in enumerate((os.mkfifo, lambda path: path.symlink_to("/dev/zero"))):
         place = tmp_path / str(number)
         place.mkdir()
@@ -430,7 +391,5 @@ RESULTS = {
 
 @pytest.mark.parametrize(("name", "text"), RESULTS.values(), ids=RESULTS)
 def test_tables_of_results_that_are_none_are_one_line(name, text, tmp_path):
-    from tightrope.rollouts.results_table import read_results
-
     (tmp_path / name).write_text(text)
     refused(lambda: read_results(tmp_path / name), "expected")

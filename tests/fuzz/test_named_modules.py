@@ -44,11 +44,11 @@ READING = {
 
 
 @pytest.fixture(scope="session")
-def forged(write_trained, tmp_path_factory):
+def forged(trained, tmp_path_factory):
     """A training run, the certificate of its policy and a monitor, all of which name EVIL."""
     place = tmp_path_factory.mktemp("forged")
     (place / "run").mkdir()
-    write_trained(place / "run", environment=named(EVIL))
+    trained(place / "run", environment=named(EVIL))
     shutil.copy(place / "run" / "policy.safetensors", place / "plain.safetensors")
     episodes = collect(place / "plain.safetensors", "Pendulum-v1", 14, 5, workers=1)
     made = certified(episodes, gamma=0.97, seed=0)

@@ -20,7 +20,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import mutations
-from readers import READERS
+from readers import HARMS, READERS
 
 MEMORY = 3 << 30  # bytes of address space beyond what the process has when all is loaded
 LONGEST = 1500  # characters of a message
@@ -31,7 +31,8 @@ def run(name, first, count, folder):
     reader = READERS[name]
     good, bad = folder / "good", folder / "bad"
     good.mkdir()
-    place = reader.make(good).relative_to(good)
+    place = Path(reader.name)
+    reader.make(good / place)
     files = sorted(path for path in good.rglob("*") if path.is_file())
     shutil.copytree(good, bad)
     _read(reader, bad / place)  # all libraries are loaded, and what is good is read
@@ -44,7 +45,7 @@ def run(name, first, count, folder):
         path = rng.choice(files)
         harmed = bad / path.relative_to(good)
         content, other = path.read_bytes(), rng.choice(files).read_bytes()
-        harm = reader.harms.get(path.suffix, mutations.damaged)
+        harm = HARMS.get(path.suffix, mutations.damaged)
         harm = harm if rng.random() < 0.6 else mutations.damaged
         harmed.write_bytes(harm(content, other, rng))
         outcome, why = _outcome(reader, bad / place)

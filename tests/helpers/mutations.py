@@ -157,6 +157,8 @@ def tensors(content: bytes, other: bytes, rng: random.Random) -> bytes:
 
 def archive(content: bytes, other: bytes, rng: random.Random) -> bytes:
     """A zip with one member changed, renamed, repeated or left out, and every checksum right."""
+    if not zipfile.is_zipfile(io.BytesIO(content)):
+        return damaged(content, other, rng)
     made = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(made, "w") as new:
         names = old.namelist()

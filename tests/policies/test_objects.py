@@ -1,12 +1,15 @@
 """Policies that are Python objects or names of them, and how any policy is called."""
 
+import subprocess
 import sys
 from textwrap import dedent
 
+import cloudpickle
 import custom_environments
 import numpy as np
 import pytest
 import torch
+from refusals import refused
 
 from tightrope.environments import make_env
 from tightrope.errors import InputError
@@ -20,6 +23,7 @@ from tightrope.policies import (
     load_policy,
     rows_are_stable,
 )
+from tightrope.rollouts import collect
 
 OBSERVATIONS = np.random.default_rng(0).normal(0, 1, (BLOCK, 5)).astype(np.float32)
 NO_NOISE = np.zeros((BLOCK, 0), np.float32)
@@ -76,18 +80,14 @@ EXPECTED = {
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_a_name_in_a_file_is_a_policy(name, user_file):
-    np.testing.assert_allclose(act(f"{user_file}:{name}"), EXPECTED[name], atol=1e-6)
-
-
-@pytest.mark.parametrize("name", EXPECTED)
-def test_a_name_in_a_package_is_a_policy(name, tmp_path, monkeypatch):
-    package = tmp_path / f"robots_{name}"
+def test_a_name_in_a_file_or_a_package_is_a_policy(name, user_file, monkeypatch):
+    package = user_file.parent / f"robots_{name}"
     package.mkdir()
     (package / "__init__.py").touch()
     (package / "walker.py").write_text(SOURCE)
-    monkeypatch.syspath_prepend(tmp_path)
-    np.testing.assert_allclose(act(f"robots_{name}.walker:{name}"), EXPECTED[name], atol=1e-6)
+    monkeypatch.syspath_prepend(user_file.parent)
+    for source in (f"{user_file}:{name}", f"robots_{name}.walker:{name}"):
+        np.testing.assert_allclose(act(source), EXPECTED[name], atol=1e-6)
 
 
 def test_a_file_may_define_dataclasses_under_postponed_annotations(tmp_path):
@@ -112,23 +112,15 @@ def test_a_file_may_define_dataclasses_under_postponed_annotations(tmp_path):
 
 
 def test_a_function_of_a_file_travels_to_a_worker_by_value(user_file):
-    import pickle
-    import subprocess
-
-    import cloudpickle
-
-    policy = load_policy(f"{user_file}:first", environment())
     target = user_file.with_suffix(".pickle")
-    target.write_bytes(cloudpickle.dumps((policy, OBSERVATIONS)))
+    target.write_bytes(cloudpickle.dumps(load_policy(f"{user_file}:first", environment())))
     user_file.unlink()
     code = (
-        "import pickle, sys, numpy as np; path = sys.argv[1];"
-        "policy, rows = pickle.load(open(path, 'rb'));"
-        "open(path + '.out', 'wb').write(pickle.dumps(policy.act(rows, np.zeros((len(rows), 0)))))"
+        "import pickle, sys, numpy as np; policy = pickle.load(open(sys.argv[1], 'rb'));"
+        "print(policy.act(np.float32([[0.5, 0, 0, 0, 0]]), np.zeros((1, 0))))"
     )
-    subprocess.run([sys.executable, "-c", code, str(target)], check=True)
-    actions = pickle.loads((target.parent / f"{target.name}.out").read_bytes())
-    np.testing.assert_array_equal(actions, EXPECTED["first"])
+    answer = subprocess.run([sys.executable, "-c", code, target], capture_output=True, text=True)
+    assert answer.stdout == "[[0.5]]\n", answer.stderr
 
 
 BROKEN = {
@@ -151,27 +143,17 @@ def test_a_file_that_cannot_give_the_policy_is_an_input_error_of_one_line(
     source, name, words, user_file
 ):
     user_file.write_text(source)
-    with pytest.raises(InputError, match=words) as refusal:
+    with refused(words):
         load_policy(f"{user_file}:{name}", environment())
-    assert "\n" not in str(refusal.value)
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "nowhere/my_policy.py:first",
-        "nowhere.zip",
-        "package_of_that_name.module:first",
-        "no_colon",
-        "policy.txt",
-        ":first",
-        "json:",
-        "",
-    ],
-)
-def test_what_names_no_policy_is_an_input_error(source):
-    with pytest.raises(InputError, match=r"expected|cannot import"):
-        load_policy(source, environment())
+def test_what_names_no_policy_is_an_input_error():
+    for source in (
+        *("nowhere/my_policy.py:first", "nowhere.zip", "package_of_that_name.module:first"),
+        *("no_colon", "policy.txt", ":first", "json:", "", None, 3, object(), [1.0]),
+    ):
+        with pytest.raises(InputError, match=r"expected|cannot import"):
+            load_policy(source, environment())
 
 
 def test_statistics_and_sampling_are_refused_where_they_mean_nothing(user_file, tmp_path):
@@ -222,41 +204,30 @@ def test_a_torch_module_is_a_policy_in_evaluation_mode():
     np.testing.assert_allclose(act(module), expected, atol=1e-6)
 
 
-def test_any_callable_is_a_policy():
-    class Called:
-        def __call__(self, observations):
-            return observations[:, :1].clip(-1, 1)
-
-    for source in (Called(), lambda observations: observations[:, :1].clip(-1, 1)):
-        np.testing.assert_array_equal(act(source), EXPECTED["first"])
+class Called:
+    def __call__(self, observations):
+        return observations[:, :1].clip(-1, 1)
 
 
-@pytest.mark.parametrize(
-    "function",
-    [
-        lambda o: o[:1].clip(-1, 1),
-        lambda o: np.clip(o[0], -1, 1)[None],
-        lambda o: np.array([min(max(float(o[0]), -1.0), 1.0)]),
-        lambda o: [float(np.clip(o[0], -1, 1))],
-    ],
-)
+FUNCTIONS = [
+    *(Called(), lambda o: o[:, :1].clip(-1, 1), lambda o: o[:1].clip(-1, 1)),
+    *(lambda o: np.clip(o[0], -1, 1)[None], lambda o: [float(np.clip(o[0], -1, 1))]),
+    lambda o: np.array([min(max(float(o[0]), -1.0), 1.0)]),
+]
+
+
 @pytest.mark.parametrize("features", [5, 8])
-def test_a_function_of_one_observation_is_a_policy(function, features):
+def test_any_callable_of_one_observation_or_of_a_batch_is_a_policy(features):
     """Eight features, too: as many as rows in a block, so shapes alone could be misread."""
     rows = np.random.default_rng(1).standard_normal((8, features)).astype(np.float32)
-    found = as_policy(function).act(rows, np.zeros((8, 0), np.float32))
-    np.testing.assert_allclose(found, rows[:, :1].clip(-1, 1))
+    for function in FUNCTIONS:
+        found = as_policy(function).act(rows, np.zeros((8, 0), np.float32))
+        np.testing.assert_allclose(found, rows[:, :1].clip(-1, 1))
 
 
 def test_a_function_of_neither_says_what_was_tried():
     with pytest.raises(InputError, match=r"one observation \(5,\) or of a batch \(batch, 5\)"):
         check_fit(as_policy(lambda o: o @ np.ones((7, 1))), environment())
-
-
-@pytest.mark.parametrize("source", [None, 3, object(), [1.0]])
-def test_an_object_that_cannot_act_is_an_input_error(source):
-    with pytest.raises(InputError, match="expected a policy"):
-        load_policy(source, environment())
 
 
 def test_a_module_that_returns_no_tensor_is_an_input_error():
@@ -297,15 +268,14 @@ MISFITS = {
 }
 
 
-@pytest.mark.parametrize(("env", "function"), MISFITS.values(), ids=MISFITS)
-def test_actions_that_do_not_fit_are_an_input_error_with_the_environments_space(env, function):
-    env = environment(env)
-    with pytest.raises(InputError) as refusal:
-        check_fit(as_policy(function, name="clumsy"), env)
-    spaces = str(env.observation_space), str(env.action_space)
-    assert any(space in str(refusal.value) for space in spaces)
-    assert "clumsy" in str(refusal.value)
-    assert "\n" not in str(refusal.value)
+def test_actions_that_do_not_fit_are_an_input_error_with_the_environments_space():
+    for name, function in MISFITS.values():
+        env = environment(name)
+        with pytest.raises(InputError, match="clumsy") as refusal:
+            check_fit(as_policy(function, name="clumsy"), env)
+        spaces = str(env.observation_space), str(env.action_space)
+        assert any(space in str(refusal.value) for space in spaces)
+        assert "\n" not in str(refusal.value)
 
 
 def test_the_endpoints_of_the_action_space_fit_and_rounding_to_float32_does_not_matter():
@@ -344,16 +314,15 @@ class Recorder:
         return observations[:, :1] + 10 * noise[:, :1]
 
 
-@pytest.mark.parametrize("rows", [1, 2, 15, 16, 17, 32, 50])
-def test_a_policy_is_always_called_with_whole_blocks(rows):
-    rng = np.random.default_rng(rows)
-    observations = rng.normal(size=(rows, 5)).astype(np.float32)
-    noise = rng.normal(size=(rows, 2)).astype(np.float32)
-    recorder = Recorder()
-    actions = act_in_blocks(recorder, observations, noise)
-    np.testing.assert_array_equal(actions, observations[:, :1] + 10 * noise[:, :1])
-    assert set(recorder.calls) == {((BLOCK, 5), (BLOCK, 2))}
-    assert len(recorder.calls) == -(-rows // BLOCK)
+def test_a_policy_is_always_called_with_whole_blocks():
+    for rows in (1, 2, 15, 16, 17, 32, 50):
+        rng = np.random.default_rng(rows)
+        observations = rng.normal(size=(rows, 5)).astype(np.float32)
+        noise = rng.normal(size=(rows, 2)).astype(np.float32)
+        recorder = Recorder()
+        actions = act_in_blocks(recorder, observations, noise)
+        np.testing.assert_array_equal(actions, observations[:, :1] + 10 * noise[:, :1])
+        assert recorder.calls == [((BLOCK, 5), (BLOCK, 2))] * -(-rows // BLOCK)
 
 
 def test_an_action_has_the_same_bits_for_any_number_of_rows(small_policy):
@@ -370,18 +339,9 @@ def test_an_action_has_the_same_bits_for_any_number_of_rows(small_policy):
         np.testing.assert_array_equal(last, together[-rows:])
 
 
-STABLE = {  # products and sums of two numbers round alike everywhere
-    "takes a column": as_policy(lambda o: o[:, :1]),
-    "adds two columns": as_policy(lambda o: 0.3 * o[:, :1] + o[:, 1:2]),
-    "takes noise": Recorder(),
-}
-
-
-@pytest.mark.parametrize("policy", STABLE.values(), ids=STABLE)
-def test_rows_of_a_policy_that_looks_at_each_by_itself_are_stable(policy):
-    assert rows_are_stable(policy, 5)
-
-
+STABLE = [  # products and sums of two numbers round alike everywhere
+    *(as_policy(lambda o: o[:, :1]), as_policy(lambda o: 0.3 * o[:, :1] + o[:, 1:2]), Recorder())
+]
 UNSTABLE = {
     "looks at the mean of the block": lambda o: o[:, :1] - o.mean(axis=0)[:1],
     "looks at the row above": lambda o: o[:, :1] + 1e-6 * np.roll(o, 1, axis=0)[:, :1],
@@ -391,6 +351,40 @@ UNSTABLE = {
 }
 
 
-@pytest.mark.parametrize("function", UNSTABLE.values(), ids=UNSTABLE)
-def test_rows_of_a_policy_that_looks_at_its_neighbours_are_not_stable(function):
-    assert not rows_are_stable(as_policy(function), 5)
+def test_rows_are_stable_if_each_is_looked_at_by_itself():
+    assert all(rows_are_stable(policy, 5) for policy in STABLE)
+    for name, function in UNSTABLE.items():
+        assert not rows_are_stable(as_policy(function), 5), name
+
+
+# --- memory and dice: episodes would not be independent -------------------------------------------
+
+
+def test_a_policy_with_a_generator_of_its_own_is_refused():
+    """Pickled to two workers, it would draw the same numbers in both."""
+    dice = np.random.default_rng(0)
+    policy = as_policy(lambda rows: dice.uniform(-1, 1, (len(rows), 1)), name="dice")
+    with pytest.raises(InputError, match=r"same actions.*dice.*not be independent"):
+        check_fit(policy, environment())
+
+
+def test_a_policy_that_remembers_is_refused():
+    class Recurrent:
+        def predict(self, rows, state=None, deterministic=True):
+            return np.zeros((len(rows), 1), np.float32), (np.ones(3),)
+
+    with pytest.raises(InputError, match="without memory"):
+        check_fit(as_policy(Recurrent()), environment())
+
+
+def test_what_cannot_sample_is_not_recorded_as_sampled(sb3_model):
+    policy = as_policy(sb3_model("TD3", "FiveNarrow-v0"), sample=True)
+    with pytest.raises(InputError, match="can sample"):
+        check_fit(policy, environment())
+
+
+def test_workers_of_a_policy_that_samples_by_itself_draw_different_numbers(sb3_model):
+    """torch's generator starts alike in every process; here 2 workers, episodes 0 and 1."""
+    model = sb3_model("PPO", "Pendulum-v1")
+    first, second = collect(model, "Pendulum-v1", 2, 0, workers=2, sample=True)
+    assert abs(np.corrcoef(first.actions.ravel(), second.actions.ravel())[0, 1]) < 0.5

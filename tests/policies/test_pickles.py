@@ -5,50 +5,17 @@ import pickle
 import struct
 import subprocess
 import sys
+from collections import OrderedDict, defaultdict, deque
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 from command import run
+from opcodes import Bomb, numpy_array, vecnormalize, word
 
 import tightrope
 from tightrope.policies.inert import Inert, array, read_pickle
-
-
-class Bomb:
-    """Unpickling it creates the marker, a folder."""
-
-    def __init__(self, marker):
-        self.marker = marker
-
-    def __reduce__(self):
-        return os.mkdir, (str(self.marker),)
-
-
-def word(text):
-    return b"X" + struct.pack("<I", len(text)) + text.encode()
-
-
-def numpy_array(shape, dtype=b"(X\x02\x00\x00\x00f8\x89\x88tR", content=b"C\x08" + bytes(8)):
-    """Opcodes of an array: shape, dtype and bytes as given."""
-    return (
-        b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(K\x00tC\x01btR(K\x01"
-        + shape
-        + b"cnumpy\ndtype\n"
-        + dtype
-        + b"\x89"
-        + content
-        + b"tb"
-    )
-
-
-def statistics(mean):
-    """A VecNormalize whose mean is this."""
-    running = b"cm\nRunningMeanStd\n)\x81}(" + word("mean") + mean + word("var") + mean + b"ub"
-    numbers = b"".join(word(name) + b"G@$" + bytes(6) for name in ("clip_obs", "epsilon"))
-    state = word("obs_rms") + running + numbers
-    return b"\x80\x04cm\nVecNormalize\n)\x81}(" + state + b"ub."
-
 
 MKDIR = b"cos\nmkdir\n"
 HUGE = b"\x8a\x06" + struct.pack("<q", 10**12)[:6]
@@ -56,7 +23,7 @@ HUGE = b"\x8a\x06" + struct.pack("<q", 10**12)[:6]
 # Pickles with MARKER for the name of a folder that must not appear.
 ATTACKS = {
     "REDUCE": b"\x80\x02" + MKDIR + b"(VMARKER\ntR.",
-    "REDUCE inside": statistics(MKDIR + b"(VMARKER\ntR"),
+    "REDUCE inside": vecnormalize(MKDIR + b"(VMARKER\ntR"),
     "BUILD": b"\x80\x02" + MKDIR + b")\x81}Vpath\nVMARKER\nsb.",
     "BUILD with code": b"\x80\x02cbuiltins\nobject\n)\x81}V__setstate__\ncos\nmkdir\nsbVMARKER\nb.",
     "INST": b"(VMARKER\nios\nmkdir\n.",
@@ -66,29 +33,31 @@ ATTACKS = {
     "STACK_GLOBAL": b"\x80\x04" + word("os") + word("mkdir") + b"\x93(VMARKER\ntR.",
     "eval": b"\x80\x02cbuiltins\neval\n(V__import__('os').mkdir('MARKER')\ntR.",
     "an attribute of NumPy": b"\x80\x02cnumpy\n__builtins__\n.",
-    "numpy.load": statistics(b"cnumpy\nload\n(VMARKER\nN\x88tR"),
-    "numpy.fromfile": statistics(b"cnumpy\nfromfile\n(V/dev/zero\ntR"),
-    "numpy.memmap": statistics(b"cnumpy\nmemmap\n(VMARKER\nVf8\nVw+\ntR"),
-    "numpy.core.multiarray.zeros": statistics(b"cnumpy.core.multiarray\nzeros\n(" + HUGE + b"tR"),
-    "numpy.random": statistics(b"cnumpy.random._pickle\n__randomstate_ctor\n(VMT19937\ntR"),
+    "numpy.load": vecnormalize(b"cnumpy\nload\n(VMARKER\nN\x88tR"),
+    "numpy.fromfile": vecnormalize(b"cnumpy\nfromfile\n(V/dev/zero\ntR"),
+    "numpy.memmap": vecnormalize(b"cnumpy\nmemmap\n(VMARKER\nVf8\nVw+\ntR"),
+    "numpy.core.multiarray.zeros": vecnormalize(b"cnumpy.core.multiarray\nzeros\n(" + HUGE + b"tR"),
+    "numpy.random": vecnormalize(b"cnumpy.random._pickle\n__randomstate_ctor\n(VMT19937\ntR"),
     "EXT1": b"\x80\x02\x82\x01)R.",
     "EXT4": b"\x80\x02\x84\x01\x00\x00\x00)R.",
     "PERSID": b"PMARKER\n.",
     "BINPERSID": b"\x80\x02VMARKER\nQ.",
     "NEXT_BUFFER": b"\x80\x05\x97.",
-    "objects": statistics(
+    "objects": vecnormalize(
         numpy_array(b"(K\x01t", b"(X\x02\x00\x00\x00O8\x89\x88tR", b"]" + MKDIR + b"(VMARKER\ntRa")
     ),
-    "void": statistics(numpy_array(b"(K\x01t", b"(VV1000000000000\n\x89\x88tR")),
-    "fields": statistics(numpy_array(b"(K\x01t", b"(VU200000000\n\x89\x88tR")),
-    "a dtype that is called": statistics(numpy_array(b"(K\x01t", b"(" + MKDIR + b"(VMARKER\ntRtR")),
-    "a terabyte": statistics(numpy_array(b"(" + HUGE + b"t")),
-    "a terabyte by strides": statistics(
+    "void": vecnormalize(numpy_array(b"(K\x01t", b"(VV1000000000000\n\x89\x88tR")),
+    "fields": vecnormalize(numpy_array(b"(K\x01t", b"(VU200000000\n\x89\x88tR")),
+    "a dtype that is called": vecnormalize(
+        numpy_array(b"(K\x01t", b"(" + MKDIR + b"(VMARKER\ntRtR")
+    ),
+    "a terabyte": vecnormalize(numpy_array(b"(" + HUGE + b"t")),
+    "a terabyte by strides": vecnormalize(
         b"cnumpy.lib.stride_tricks\nas_strided\n(" + numpy_array(b"(K\x01t") + b"(" + HUGE + b"ttR"
     ),
-    "a negative shape": statistics(numpy_array(b"(J\xff\xff\xff\xfft")),
-    "a million dimensions": statistics(numpy_array(b"(" + b"K\x01" * 90_000 + b"t")),
-    "too few bytes": statistics(numpy_array(b"(K\x09t")),
+    "a negative shape": vecnormalize(numpy_array(b"(J\xff\xff\xff\xfft")),
+    "a million dimensions": vecnormalize(numpy_array(b"(" + b"K\x01" * 90_000 + b"t")),
+    "too few bytes": vecnormalize(numpy_array(b"(K\x09t")),
     "a length that lies": b"\x80\x04\x8e" + struct.pack("<Q", 2**40) + b".",
     "a text that lies": b"\x80\x04\x8d" + struct.pack("<Q", 2**62) + b".",
     "a frame that lies": b"\x80\x04\x95" + struct.pack("<Q", 2**62) + b"N.",
@@ -192,18 +161,19 @@ def test_classes_and_objects_are_named_and_not_made():
     found = read_pickle(pickle.dumps(os.path.join))
     assert (found.module, found.name, found.arguments) == ("posixpath", "join", None)
     assert read_pickle(pickle.dumps(Bomb("there"))).arguments == ("there",)
+    others = OrderedDict(a=1), {2, 3}, frozenset((4,)), defaultdict(list, b=[5]), deque([6])
+    first, *inert = read_pickle(pickle.dumps(others))
+    assert first == {"a": 1}
+    assert [each.name for each in inert] == ["set", "frozenset", "defaultdict", "deque"]
 
 
-@pytest.mark.parametrize("kind", ["<f8", ">f8", "<f4", ">f4", "<i8", "i4", "u1"])
-@pytest.mark.parametrize("protocol", range(6))
-def test_arrays_are_read_in_every_order_and_protocol(kind, protocol):
-    for values in (
-        np.arange(6).astype(kind).reshape(2, 3),
-        np.asfortranarray(np.arange(6).astype(kind).reshape(2, 3)),
-        np.arange(12).astype(kind)[::2],
-        np.zeros((0, 3), kind),
-        np.arange(3).astype(kind)[1],
-    ):
-        found = array(read_pickle(pickle.dumps(values, protocol=protocol)))
-        np.testing.assert_array_equal(found, values)
-        assert found.dtype == values.dtype
+def test_arrays_are_read_in_every_order_and_protocol():
+    for protocol, kind in product(range(6), ("<f8", ">f8", "<f4", ">f4", "<i8", "i4", "u1")):
+        numbers = np.arange(6).astype(kind)
+        for values in (
+            *(numbers.reshape(2, 3), np.asfortranarray(numbers.reshape(2, 3)), numbers[::2]),
+            *(np.zeros((0, 3), kind), numbers[1]),
+        ):
+            found = array(read_pickle(pickle.dumps(values, protocol=protocol)))
+            np.testing.assert_array_equal(found, values)
+            assert found.dtype == values.dtype

@@ -8,38 +8,37 @@ import pytest
 from tightrope.reports.charts import Axis, Chart, Series, number, short, spread
 
 
-def chart(*series, x=None, y=None):
-    axes = x or Axis("x", 0.0, 10.0), y or Axis("y", 0.0, 4.0)
-    return Chart("key", "title", "reading", "says", *axes, series)
+def chart(*series, **more):
+    return Chart("key", "says", Axis("x", 0.0, 10.0), Axis("y", 0.0, 4.0), series, **more)
 
 
-def path(shape, x, y, lower=None, **axes):
-    drawn = chart(Series("s", "role", shape, np.array(x), np.array(y), lower), **axes)
-    ((_, d),) = drawn.paths
-    return d
+def series(shape, x, y, lower=None, name="s"):
+    return Series(name, "role", shape, np.array(x), np.array(y), lower)
 
 
-def test_a_line_goes_through_its_points_upward_and_to_the_right():
-    assert path("line", [0, 5, 10], [0, 1, 4]) == "M0 1000L500 750L1000 0"
+PATHS = {
+    "through its points, upward and to the right": (
+        "line", [0, 5, 10], [0, 1, 4], "M0 1000L500 750L1000 0"
+    ),
+    "the value until the next point": (
+        "steps", [0, 5, 10], [0, 1, 4], "M0 1000L500 1000L500 750L1000 750L1000 0"
+    ),
+    "along one edge and back along the other": (
+        "area", [0, 10], [4, 4], "M0 0L1000 0L1000 750L0 1000Z"
+    ),
+    "a dot": ("dots", [5], [2], "M500 500h.1"),
+    "a target": ("targets", [5], [2], "M500 500h.1"),
+    "across": ("rule", [0], [3], "M0 250H1000"),
+    "bars from 0": ("bars", [2, 4], [1, 2], "M100 1000V750h200V1000ZM300 1000V500h200V1000Z"),
+    "outside stays on the edge": ("line", [-5, 20], [9, -9], "M0 0L1000 1000"),
+}  # fmt: skip
 
 
-def test_steps_keep_their_value_until_the_next_point():
-    assert path("steps", [0, 5, 10], [0, 1, 4]) == "M0 1000L500 1000L500 750L1000 750L1000 0"
-
-
-def test_an_area_goes_along_one_edge_and_back_along_the_other():
-    d = path("area", [0, 10], [4, 4], lower=np.array([0, 1]))
-    assert d == "M0 0L1000 0L1000 750L0 1000Z"
-
-
-def test_dots_rules_and_bars_stand_at_their_values():
-    assert path("dots", [5], [2]) == path("targets", [5], [2]) == "M500 500h.1"
-    assert path("rule", [0], [3]) == "M0 250H1000"
-    assert path("bars", [2, 4], [1, 2]) == "M100 1000V750h200V1000ZM300 1000V500h200V1000Z"
-
-
-def test_what_lies_outside_stays_on_the_edge():
-    assert path("line", [-5, 20], [9, -9]) == "M0 0L1000 1000"
+@pytest.mark.parametrize(("shape", "x", "y", "path"), PATHS.values(), ids=PATHS)
+def test_a_path_goes_where_its_points_are(shape, x, y, path):
+    lower = np.array([0, 1]) if shape == "area" else None
+    ((_, drawn),) = chart(series(shape, x, y, lower)).paths
+    assert drawn == path
 
 
 @pytest.mark.parametrize(
@@ -66,20 +65,26 @@ def test_an_axis_around_values_that_hardly_differ_has_room_and_ticks(values):
     assert len(axis.ticks) >= 2
 
 
+def test_the_table_has_the_numbers_along_a_common_x_and_otherwise_point_by_point():
+    one, x = series("line", [0, 5], [0.5, 1]), np.array([1])
+    both = (one, Series("t", "role", "line", one.x, np.array([2, 3])))
+    assert chart(*both).table == [["x", "s", "t"], ["0", "0.5", "2"], ["5", "1", "3"]]
+    apart = (one, Series("t", "role", "dots", x, x))
+    points = [["", "x", "y"], ["s", "0", "0.5"], ["s", "5", "1"], ["t", "1", "1"]]
+    assert chart(*apart, nearest="point").table == points
+
+
 def test_a_spread_keeps_both_ends_and_the_order():
     values = np.random.default_rng(0).normal(size=1000)
     kept = spread(values, 7)
     assert len(kept) == 7
     assert (np.diff(kept) > 0).all()
     assert {int(values.argmin()), int(values.argmax())} <= set(kept.tolist())
-    ranks = np.sort(np.argsort(np.argsort(values))[kept])
-    assert np.abs(np.diff(ranks) - 166.5).max() <= 1
     np.testing.assert_array_equal(spread(values[:5], 7), np.arange(5))
 
 
 def test_numbers_have_four_digits_and_no_more():
-    assert [number(v) for v in (1234.56, 0.0123456, 0.0, 12345678.0)] == [
-        *("1,235", "0.01235", "0", "12,350,000")
-    ]
-    assert number(-2.5) == "\N{MINUS SIGN}2.5"
+    values = {1234.56: "1,235", 0.0123456: "0.01235", 0.0: "0", 12345678.0: "12,350,000",
+              -2.5: "\N{MINUS SIGN}2.5"}  # fmt: skip
+    assert {value: number(value) for value in values} == values
     assert re.fullmatch(r"1\.23e-07", short(1.2345e-7))

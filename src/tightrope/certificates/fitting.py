@@ -115,10 +115,7 @@ def fit_with_bar(
 
 
 def regress_fitting_set(
-    split: Split,
-    *,
-    regress: Callable[..., Ensemble] = _regress,
-    advance: Advance | None = None,
+    split: Split, *, regress: Callable[..., Ensemble] = _regress, advance: Advance | None = None
 ) -> Ensemble | None:
     """The regression on the fitting set, if the preset has one and there are episodes for it.
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -108,13 +109,51 @@ def split_episodes(
         thin=settings.thin or _thinning(fit),
         scaling=UNSCALED if table else _scaling(used, fit, settings, training),
     )
-    if table:
-        _require_rows(split)
-    else:
-        _require_distinct(used)
-        _require_predictable(split)
-    _require_floors(split)
+    for words in _refusals(split):
+        raise InputError(words)
+    contents = {  # digests, since the episodes themselves may be large
+        hashlib.sha256(each.rewards.tobytes() + each.observations.tobytes()).digest()
+        for each in used
+    }
+    if len(contents) < len(used) and not table:
+        warnings.warn(
+            f"{len(used) - len(contents)} of {len(used)} episodes repeat another one exactly: are "
+            "they independent?",
+            stacklevel=2,
+        )
     return split
+
+
+def _refusals(split: Split) -> Iterator[str]:
+    """What cannot be certified, before anything is fitted: in words."""
+    settings, used, low = split.settings, split.used, None
+    if settings.scheme.kind == "table":
+        low = settings.return_range and settings.return_range[0]
+        for name, count in (table_of(used) or {})["tasks"]:
+            if count < 2:
+                where = f" of {name}" if name else ""
+                yield f"expected at least 2 episodes{where}, found {count}"
+    else:
+        seeds, counts = np.unique(used.seeds[used.seeds >= 0], return_counts=True)
+        for seed, count in zip(seeds[counts > 1], counts[counts > 1], strict=True):
+            yield f"expected episodes with distinct seeds, found the seed {seed} {count} times"
+        found = split.rows.returns
+        if found.min() == found.max():
+            yield (
+                f"expected returns that vary, found the constant {found[0]:g} in all validation "
+                "episodes: there is nothing to predict"
+            )
+    for words, floor, gamma in (
+        ("`return_floor`", settings.return_floor, 1.0),
+        ("`discounted_floor`", settings.discounted_floor, settings.gamma),
+        ("low end of the `return_range`", low, 1.0),
+    ):
+        smallest = split.outcomes.returns(gamma).min()
+        if floor is not None and smallest < floor:
+            yield (
+                f"expected no return below the {words} {floor:g}, found {smallest:g}: a lower one "
+                "may be certified on other episodes, or with `candidates`"
+            )
 
 
 def _thinning(fit: Episodes | None) -> int:
@@ -157,13 +196,10 @@ def _scaling(
 
 def _clock(used: Episodes, fit: Episodes | None, settings: Settings) -> Clock | None:
     """The clock, if it is wanted and the time limit is known."""
-    if not settings.clock:
-        return None
     limit = settings.time_limit or _cut_at(fit)
-    if limit is None:
+    if limit is None or not settings.clock:
         return None
-    longest = int(used.lengths.max())
-    if longest > limit:
+    if (longest := int(used.lengths.max())) > limit:
         raise InputError(
             f"expected no episode longer than the time limit of {limit} steps, found one of "
             f"{longest}: give another `time_limit`, or `clock` off"
@@ -178,60 +214,3 @@ def _cut_at(fit: Episodes | None) -> int | None:
     cut = fit.lengths[fit.truncated & ~fit.terminated]
     longest = int(fit.lengths.max())
     return longest if len(cut) >= 2 and (cut == longest).all() else None
-
-
-def _require_predictable(split: Split) -> None:
-    """Refuse constant returns before anything is fitted to them."""
-    found = split.rows.returns
-    if found.min() == found.max():
-        raise InputError(
-            f"expected returns that vary, found the constant {found[0]:g} in all validation "
-            "episodes: there is nothing to predict"
-        )
-
-
-def _require_rows(split: Split) -> None:
-    """Refuse a table with a task of a single episode."""
-    for name, count in (table_of(split.used) or {})["tasks"]:
-        if count < 2:
-            raise InputError(
-                f"expected at least 2 episodes{f' of {name}' if name else ''}, found {count}"
-            )
-
-
-def _require_floors(split: Split) -> None:
-    """Refuse returns below what the user says that they cannot fall below."""
-    settings, low = split.settings, None
-    if settings.scheme.kind == "table" and settings.return_range is not None:
-        low = settings.return_range[0]
-    for words, floor, gamma in (
-        ("`return_floor`", settings.return_floor, 1.0),
-        ("`discounted_floor`", settings.discounted_floor, settings.gamma),
-        ("low end of the `return_range`", low, 1.0),
-    ):
-        smallest = split.outcomes.returns(gamma).min()
-        if floor is not None and smallest < floor:
-            raise InputError(
-                f"expected no return below the {words} {floor:g}, found {smallest:g}: a lower one "
-                "may be certified on other episodes, or with `candidates`"
-            )
-
-
-def _require_distinct(episodes: Episodes) -> None:
-    """Equal seeds, or equal episodes, are not independent ones."""
-    values, counts = np.unique(episodes.seeds[episodes.seeds >= 0], return_counts=True)
-    if (counts > 1).any():
-        raise InputError(
-            f"expected episodes with distinct seeds, found the seed {values[counts > 1][0]} "
-            f"{counts[counts > 1][0]} times"
-        )
-    contents = {  # digests, since the episodes themselves may be large
-        hashlib.sha256(each.rewards.tobytes() + each.observations.tobytes()).digest()
-        for each in episodes
-    }
-    if len(contents) < len(episodes):
-        warnings.warn(
-            f"{len(episodes) - len(contents)} of {len(episodes)} episodes repeat another one "
-            "exactly: are they independent?",
-            stacklevel=3,
-        )

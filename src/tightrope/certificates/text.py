@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from tightrope.certificates.assumptions import Status, overall
 from tightrope.certificates.evidence import every
@@ -35,7 +35,6 @@ __all__ = [
     "title",
 ]
 
-Direction = Literal["up", "down", "nearest"]
 _ROUNDING = {"up": ROUND_CEILING, "down": ROUND_FLOOR, "nearest": ROUND_HALF_EVEN}
 _SLACK = {"up": 1 - 1e-9, "down": 1e-9, "nearest": 0.5}
 _SIDES = {"at-most": ("≤", "at most", "up"), "at-least": ("≥", "at least", "down")}

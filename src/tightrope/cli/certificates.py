@@ -10,7 +10,7 @@ from tightrope.cli.text import in_flags, show, show_json
 from tightrope.deploy.check import Conditions
 from tightrope.errors import InputError
 from tightrope.imports import needed, user_function
-from tightrope.rollouts.collecting import Rollout
+from tightrope.rollouts.collecting import Loading, Rollout
 from tightrope.rollouts.results_table import Reading
 
 __all__ = ["certify", "check", "plan", "report", "source_or_demo", "verify"]
@@ -77,9 +77,7 @@ def certify(
     certificate = write(certificate, out, page=write_page)
     reached, words = True, ""
     if certificate.settings.until is not None:
-        from tightrope.certificates.sequential import search_summary
-
-        reached, words = search_summary(certificate)
+        reached, words = library.search_summary(certificate)
     if json:
         print(as_text(to_document(certificate)), end="")
     else:
@@ -99,9 +97,7 @@ def verify(
     replay: int = 0,
     policy: str = "",
     env: Annotated[str, "ID"] = "",
-    normalize: Literal["none"] | Path = "none",
-    no_normalize: bool = False,
-    trust: bool = False,
+    loading: Loading,
     json: bool = False,
 ) -> int:
     """Recompute every number of a certificate from the files beside it.
@@ -115,10 +111,6 @@ def verify(
         replay: Run so many of its episodes, drawn at random, again with the policy.
         policy: With --replay: the policy that was certified.
         env: With --replay: its environment; by default the one that the certificate names.
-        normalize: With --replay: observation statistics of an SB3 policy, as for certify.
-        no_normalize: With --replay: an SB3 policy without the observation statistics of its
-            training.
-        trust: With --replay: allow loading files that execute code.
         json: Print the outcome as JSON on standard output, and nothing else there.
     """
     from tightrope.certificates import verify as library
@@ -126,8 +118,7 @@ def verify(
 
     if replay < 0 or bool(replay) != bool(policy):
         raise InputError("expected `replay` of at least 1 with `policy`, and neither alone")
-    loading = Rollout(normalize=normalize, no_normalize=no_normalize, trust=trust)
-    if not replay and (env or loading != Rollout()):
+    if not replay and (env or loading != Loading()):
         raise InputError("expected `replay` with `env`, `normalize` and `trust`, found none")
     given = _properties(property)
     problems = library.verify(folder, properties=given)
@@ -139,8 +130,9 @@ def verify(
         if replay:
             from tightrope.deploy.replay import replay as run_again
 
+            rollout = Rollout(**vars(loading))
             replayed, problems = run_again(
-                folder, policy, env or None, episodes=replay, rollout=loading
+                folder, policy, env or None, episodes=replay, rollout=rollout
             )
     if json:
         outcome = {"verified": not problems, "problems": problems}

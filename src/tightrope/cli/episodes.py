@@ -12,7 +12,7 @@ from tightrope.cli.flags import command
 from tightrope.cli.text import show, show_json
 from tightrope.comparison.compare import CompareOptions
 from tightrope.errors import InputError, printable
-from tightrope.rollouts.collecting import Rollout
+from tightrope.rollouts.collecting import Loading, Rollout
 from tightrope.rollouts.results_table import Reading
 from tightrope.seeds import Seed, resolve_seed
 
@@ -153,9 +153,7 @@ def monitor(
     env: Annotated[str, "ID"] = "",
     episodes: int = 5,
     seed: Seed = "fresh",
-    normalize: Literal["none"] | Path = "none",
-    no_normalize: bool = False,
-    trust: bool = False,
+    loading: Loading,
     sample: bool = False,
     save: Literal["none"] | Path = "none",
 ) -> int:
@@ -167,9 +165,6 @@ def monitor(
         env: Environment to run it in; by default the one that was certified.
         episodes: How many episodes.
         seed: Root of the episodes' seeds.
-        normalize: Observation statistics of an SB3 policy, as for collect.
-        no_normalize: Run an SB3 policy without the observation statistics of its training.
-        trust: Allow loading files that execute code.
         sample: Draw actions from the policy's distribution instead of taking its mode.
         save: Also write the monitor to this new .safetensors file, for a machine without torch.
     """
@@ -178,7 +173,7 @@ def monitor(
 
     if save != "none":
         check_destination(save)
-    rollout = Rollout(normalize=normalize, no_normalize=no_normalize, trust=trust, sample=sample)
+    rollout = Rollout(**vars(loading), sample=sample)
     watching, watched = Monitor(certificate), []
     for episode in watch(
         watching, policy, env or None, episodes=episodes, seed=seed, rollout=rollout

@@ -88,13 +88,17 @@ class _Unpickler(_Python):  # type: ignore[misc]
             found[key] = value
         self.append(found)
 
+    def load_frozenset(self) -> None:
+        items = self.pop_mark()
+        self.append(Inert("builtins", "frozenset", items))
+
     dispatch = _Python.dispatch | {
         pickle.NEWOBJ[0]: _Python.load_reduce,
         pickle.NEWOBJ_EX[0]: load_newobj_ex,
         pickle.DICT[0]: load_dict,
         pickle.EMPTY_DICT[0]: lambda self: self.append(_Dictionary()),
         pickle.EMPTY_SET[0]: lambda self: self.append(Inert("builtins", "set")),
-        pickle.FROZENSET[0]: lambda self: self.append(Inert("builtins", "set", self.pop_mark())),
+        pickle.FROZENSET[0]: load_frozenset,
     }
 
 

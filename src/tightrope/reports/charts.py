@@ -5,6 +5,7 @@ a chart reads the same on a phone, on a desk and on paper. Colours are the style
 """
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -12,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Axis", "Chart", "Series", "number", "plain", "short", "spread"]
+__all__ = ["Axis", "Chart", "Series", "number", "plain", "short", "spread", "typeset"]
 
 _SIDE = 1000  # of the box, in its own units
 _ROWS = {"x": 40, "point": 1000}  # of a table, for each series
@@ -79,13 +80,11 @@ class Series:
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart, and what to read from it.
+    """A chart, and what to see in it.
 
     Attributes:
         key: its name in the page.
-        title: what is shown.
-        reading: how to read it.
-        says: the same as a text alternative: what one would see.
+        says: what one would see, as a text alternative.
         x: across.
         y: up.
         series: from back to front.
@@ -93,8 +92,6 @@ class Chart:
     """
 
     key: str
-    title: str
-    reading: str
     says: str
     x: Axis
     y: Axis
@@ -169,13 +166,13 @@ def plain(values: NDArray[Any]) -> list[Any]:
 
 def number(value: float) -> str:
     """Four digits, for reading only; what is promised is rounded outward elsewhere."""
-    return _signed(f"{float(f'{value:.4g}'):,.10g}")
+    return typeset(f"{float(f'{value:.4g}'):,.10g}")
 
 
 def short(value: float) -> str:
     """A tick."""
     small = value != 0 and not 1e-3 <= abs(value) < 1e7
-    return _signed(f"{value:.3g}" if small else f"{float(f'{value:.6g}'):,.10g}")
+    return typeset(f"{value:.3g}" if small else f"{float(f'{value:.6g}'):,.10g}")
 
 
 def spread(values: NDArray[Any], most: int) -> NDArray[np.int64]:
@@ -186,8 +183,9 @@ def spread(values: NDArray[Any], most: int) -> NDArray[np.int64]:
     return np.sort(np.argsort(values, kind="stable")[ranks])
 
 
-def _signed(text: str) -> str:
-    return text.replace("-", "\N{MINUS SIGN}", 1) if text.startswith("-") else text
+def typeset(text: str) -> str:
+    """A text with minus signs in front of its negative numbers."""
+    return re.sub(r"(?<![\w.-])-(?=\d)", "\N{MINUS SIGN}", text)
 
 
 def _line(x: NDArray[np.float64], y: NDArray[np.float64]) -> str:

@@ -41,8 +41,6 @@ def _returns(comparison: Comparison) -> Chart:
     half = [number(float(np.median(values))) for values in ordered]
     return Chart(
         key="returns",
-        title="Returns of both",
-        reading="Share of episodes whose return is at most the value below.",
         says=f"Half of the episodes of A return at most {half[0]}, of B at most {half[1]}.",
         x=Axis.around("return of an episode", *ordered),
         y=Axis("% of episodes", 0.0, 103.0),

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.certificates import Certificate, Evidence
-from tightrope.certificates.evidence import every
 from tightrope.certificates.statements.band import half_widths
 from tightrope.certificates.text import percent, rows_of
 from tightrope.reports.charts import Axis, Chart, Series, number, plain, spread
@@ -79,30 +78,21 @@ class Figures:
         step, observed, predicted = self._curve(episode)
         width = self.half_width(step)
         reach = np.minimum(self.half_width(seen.pairs.step), self.certificate.width)
-        fewer = len(step) < int((seen.pairs.episode == episode).sum())
-        discounted = " (discounted)" if seen.gamma < 1 else ""
+        above, below = predicted + width, predicted - width
         return Chart(
             key="along",
-            title="Predicted against observed return",
-            reading=f"Return still to come, from {every(seen.thin)} of an episode: what was "
-            f"observed, what was predicted, and the {around}. First shown is the worst "
-            f"predicted of the {len(seen):,} {self.name}."
-            + " Of neighbouring steps, the one with the largest error is drawn." * fewer,
-            says=f"In the worst predicted episode the RMS error is {number(seen.rms[episode])}; "
-            f"the observed return goes from {number(observed[0])} to {number(observed[-1])}, the "
-            f"predicted from {number(predicted[0])} to {number(predicted[-1])}.",
+            says=f"In the worst predicted episode the RMS error is {number(seen.rms[episode])}.",
             x=Axis("elapsed step", 0.0, float(max(seen.pairs.step.max(), 1))),
             y=Axis.around(
-                f"return to come{discounted}",
+                f"return to come{' (discounted)' if seen.gamma < 1 else ''}",
                 *(seen.pairs.returns, seen.at_pairs - reach, seen.at_pairs + reach),
             ),
             series=(
-                Series(around, "around", "area", step, predicted + width, predicted - width,
-                       read=False),
+                Series(around, "around", "area", step, above, below, read=False),
                 Series("observed", "observed", "line", step, observed),
                 Series("predicted", "predicted", "line", step, predicted),
             ),
-        )  # fmt: skip
+        )
 
     def over_time(self) -> Chart:
         """Errors by elapsed step."""
@@ -121,16 +111,13 @@ class Figures:
             of_parts("90 % of errors are below", "nine", lambda part: np.quantile(part, 0.9)),
             of_parts("RMS error", "predicted", lambda part: np.sqrt(np.mean(np.square(part)))),
         ]
-        inside, rms = "", series[-1].y
+        rms = series[-1].y
         if self.band is not None:
             name = "half-width of the certified band"
             series.insert(0, Series(name, "limit", "steps", step, self.half_width(step)))
-            inside = " The shape of the band was fixed on the fitting set."
         peak = int(np.argmax(rms))
         return Chart(
             key="over-time",
-            title="Error over time",
-            reading=f"Size of the error by elapsed step, over all {self.name}.{inside}",
             says=f"The RMS error is largest around step {step[peak]}, with {number(rms[peak])}, "
             f"and the largest single error is {number(size.max())}.",
             x=Axis("elapsed step", 0.0, float(max(longest - 1, 1))),
@@ -145,12 +132,8 @@ class Figures:
         middle, share = (edges[:-1] + edges[1:]) / 2, 100 * counts / len(errors)
         return Chart(
             key="errors",
-            title="Distribution of the error",
-            reading=f"Predicted minus observed return at each step of the {self.name}: left of 0 "
-            "the predictor was too pessimistic, right of it too optimistic.",
-            says=f"The mean error is {number(errors.mean())}; half of the errors lie between "
-            f"{number(np.quantile(errors, 0.25))} and {number(np.quantile(errors, 0.75))}, all "
-            f"between {number(errors.min())} and {number(errors.max())}.",
+            says=f"The mean error is {number(errors.mean())}, and all errors lie between "
+            f"{number(errors.min())} and {number(errors.max())}.",
             x=Axis.around("predicted minus observed return", edges),
             y=Axis.around("% of steps", share, zero=True),
             series=(Series("% of steps", "predicted", "bars", middle, share),),
@@ -167,25 +150,17 @@ class Figures:
                 series.append(Series(f"{name} episodes", name, "steps", rms[kept], share))
         stated = [row.statement for row in rows_of(self.certificate) if row.shown]
         levels = [(s.limit, 100 * (s.share or 0)) for s in stated if s.kind == "tolerance"]
-        certified = "This scheme certifies a mean over episodes and nothing of single ones."
         if levels:
             series.append(Series("certified: at least", "limit", "targets", *np.transpose(levels)))
-            certified = "Each mark is certified, from the calibration episodes alone" + (
-                "."
-                if self.test is None
-                else "; it held where the line of the test episodes passes above it."
-            )
         half, most = np.quantile(self.seen.rms, [0.5, 0.9])
         return Chart(
             key="calibration",
-            title="Error of every episode",
-            reading=f"Share of episodes whose RMS error is at most the value below. {certified}",
             says=f"Of the {self.name}, half have an RMS error of at most {number(half)}, 90 % of "
             f"at most {number(most)}, and all of at most {number(self.seen.rms.max())}.",
             x=Axis.around("RMS error of an episode", *(s.x for s in series), zero=True),
             y=Axis("% of episodes", 0.0, 103.0),
             series=tuple(series),
-        )  # fmt: skip
+        )
 
     def every(self) -> Chart:
         """The return of every episode."""
@@ -211,13 +186,8 @@ class Figures:
             if recorded.success is not None:
                 more["success"] = np.where(recorded.success, "yes", "no")[index].tolist()
             series.append(Series(name, name, "dots", index, total[index], more=more))
-        drawn = sum(len(s.x) for s in series if s.read)
-        fewer = "" if drawn == len(total) else f" Of {len(total):,}, {drawn:,} are drawn."
         return Chart(
             key="every",
-            title="Return of every episode",
-            reading="Sum of rewards of each recorded episode, by what it was used for. Choosing "
-            f"one of the {self.name} shows it above.{fewer}",
             says=f"Over {len(total):,} episodes the undiscounted return is {number(total.mean())} "
             f"in the mean, and between {number(total.min())} and {number(total.max())}.",
             x=Axis.around("recorded episode", np.arange(len(total))),

@@ -4,7 +4,6 @@ import base64
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -35,36 +34,13 @@ _COLUMNS = {"agent": "agent", "environment": "environment", "level": "level", "s
             "instances": "instances", "mean_return": "return"}  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """A figure on the page."""
-
-    about: str
-    image: str
-    width: int  # in pixels of the page
-    files: tuple[tuple[str, str], ...]
-
-
-def write_study_page(
-    results: Results,
-    folder: Path,
-    *,
-    failed: Mapping[str, str] = MappingProxyType({}),
-    blocked: int = 0,
-) -> None:
-    """Write report.html into a study's folder, or replace it.
-
-    Args:
-        results: to show.
-        folder: of the study, or of its results.
-        failed: names of the jobs that failed, and why.
-        blocked: number of jobs that could not run for that.
+def write_study_page(results: Results, folder: Path, **unfinished: Any) -> None:
+    """Write report.html into a study's folder, or replace it; arguments are of the page.
 
     Raises:
         InputError: the page cannot be written.
     """
-    page = study_page(results, folder, failed=failed, blocked=blocked)
-    write_text(folder / "report.html", page)
+    write_text(folder / "report.html", study_page(results, folder, **unfinished))
 
 
 def study_page(
@@ -74,11 +50,16 @@ def study_page(
     failed: Mapping[str, str] = MappingProxyType({}),
     blocked: int = 0,
 ) -> str:
-    """The page as one string: style, script and figures are inside."""
+    """The page as one string: style, script and figures are inside.
+
+    Args:
+        results: to show.
+        folder: of the study, or of its results.
+        failed: names of the jobs that failed, and why.
+        blocked: number of jobs that could not run for that.
+    """
     name, about = _name(folder)
-    found: dict[str, list[ClaimResult]] = {claim: [] for claim in CLAIMS}
-    for each in results.claims:
-        found[each.claim].append(each)
+    found = {key: [each for each in results.claims if each.claim == key] for key in CLAIMS}
     return render(
         "study.html.j2",
         ["table.js"],
@@ -137,20 +118,19 @@ def _effect(claim: ClaimResult) -> str:
     return effect if math.isnan(claim.low) else f"{effect} ({low} to {high})"
 
 
-def _groups(results: Results, folder: Path) -> dict[str, list[Drawn]]:
-    """Figures of every kind."""
-    found: dict[str, list[Drawn]] = {}
+def _groups(results: Results, folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """Figures of every kind, each with its width in pixels of the page and its files."""
+    found: dict[str, list[dict[str, Any]]] = {}
     for name, drawn in results.figures.items():
         image = base64.b64encode(figure_svg(drawn.figure).encode()).decode()
-        kept = [(ending, _link(folder, f"figures/{name}.{ending}")) for ending in ("pdf", "png")]
-        found.setdefault(drawn.kind, []).append(
-            Drawn(
-                about=drawn.about,
-                image=f"data:image/svg+xml;base64,{image}",
-                width=round(_PIXELS * drawn.figure.get_figwidth()),
-                files=tuple((ending.upper(), link) for ending, link in kept if link),
-            )
-        )
+        links = {kind: _link(folder, f"figures/{name}.{kind.lower()}") for kind in ("PDF", "PNG")}
+        figure = {
+            "about": drawn.about,
+            "image": f"data:image/svg+xml;base64,{image}",
+            "width": round(_PIXELS * drawn.figure.get_figwidth()),
+            "files": [(kind, link) for kind, link in links.items() if link],
+        }
+        found.setdefault(drawn.kind, []).append(figure)
     return found
 
 

@@ -29,19 +29,23 @@ from tightrope.rollouts.worker import BOARD, Job
 from tightrope.seeds import Seed, resolve_seed
 from tightrope.system import library_versions, start_worker
 
-__all__ = ["CollectionError", "Rollout", "collect", "describe", "episode_seeds", "fitting"]
+__all__ = [
+    "CollectionError",
+    "Loading",
+    "Rollout",
+    "collect",
+    "describe",
+    "episode_seeds",
+    "fitting",
+]
 
 _SEEDS = 2**31  # the largest range that every suite takes
 
 
 @dataclass(frozen=True)
-class Rollout:
-    """How a policy is rolled out; nothing of it is for recorded episodes."""
+class Loading:
+    """How a policy and its environment are loaded."""
 
-    workers: int | Literal["auto"] = "auto"
-    """Worker processes of the roll-out; auto: one per core."""
-    timeout: float = 60.0
-    """Seconds without a step after which an environment counts as hanging."""
     normalize: Literal["none"] | Path = "none"
     """Observation statistics of an SB3 policy: a VecNormalize pickle or an .npz with
     mean, var, epsilon and clip."""
@@ -49,10 +53,20 @@ class Rollout:
     """Roll an SB3 policy out without the observation statistics of its training, on purpose."""
     trust: bool = False
     """Allow loading files that execute code."""
-    sample: bool = False
-    """Draw actions from the policy's distribution instead of taking its mode."""
     env_kwargs: Annotated[tuple[str, ...] | Mapping[str, Any], "NAME=VALUE"] = ()
     """Arguments of the environment, for gymnasium.make, such as use_contact_forces=true."""
+
+
+@dataclass(frozen=True)
+class Rollout(Loading):
+    """How a policy is rolled out; nothing of it is for recorded episodes."""
+
+    workers: int | Literal["auto"] = "auto"
+    """Worker processes of the roll-out; auto: one per core."""
+    timeout: float = 60.0
+    """Seconds without a step after which an environment counts as hanging."""
+    sample: bool = False
+    """Draw actions from the policy's distribution instead of taking its mode."""
 
     @property
     def arguments(self) -> dict[str, Any]:

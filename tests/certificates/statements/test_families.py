@@ -172,7 +172,7 @@ WRONG = {  # of each kind of statement, what no honest certificate has chosen
     "band": [{}, {"profile": []}, {"profile": "wide"}, {"profile": [1.0], "top": 1.0}],
     "monitor": [
         {"widths": [1.0]},
-        *({"window": window, "widths": [1.0]} for window in (0, -1, 2.5, "3")),
+        *({"window": window, "widths": [1.0]} for window in (0, 2.5, "3", True)),
         *({"window": 3, "widths": widths} for widths in ([], None)),
     ],
     "mean over steps": [

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from constructed import OUTWARD, certificate, evidence, made_up, recorded, rms, stated
+from constructed import OUTWARD, evidence, made_up, rms, stated
 
 from tightrope.certificates.statements.base import Task
 from tightrope.certificates.statements.mean_risk import LargeError, MeanRisk
@@ -134,30 +134,3 @@ def test_the_share_of_large_errors_is_bounded_whatever_the_range():
     )
     (nothing,) = stated(family, evidence(rewards[:1], errors[:1]), chosen, 0.01)
     assert (nothing.value, nothing.vacuous) == (1.0, True)
-
-
-@pytest.mark.parametrize("scheme", ["auto", "holdout"])
-def test_the_mean_over_steps_of_a_certificate_stands_outside_what_holds_jointly(scheme):
-    """With delta + delta' of its own; in scheme holdout every statement has as much."""
-    rewards, errors = made_up(seed=6, episodes=80, shortest=4)
-    found = certificate(recorded(rewards, errors), scheme=scheme, return_range=(2, 9), thin=2)
-    bound = found.statement("mean over steps")
-    assert (bound.joint_confidence, bound.assumes) == (None, "independent steps")
-    assert bound.confidence == pytest.approx(0.965)
-    predicted = [np.clip(r + e, 2, 9) for r, e in zip(rewards, errors, strict=True)]
-    errors = [p - r for p, r in zip(predicted, rewards, strict=True)]
-    losses = plain_losses(rewards[20:], errors[20:], 2, 9, thin=2)
-    chosen = bound.chosen
-    expected = betting_upper(units(losses, "step"), 0.035, chosen["bets"], chosen["weights"])
-    assert bound.value == pytest.approx(expected, rel=1e-4)
-    assert found.joint_confidence == pytest.approx(
-        0.965 if scheme == "auto" else 1 - 0.035 * (len(found.statements) - 1)
-    )
-    # `bound`, `rms_raw` and what gates read are in unit episode
-    episode = found.statement("mean over episodes")
-    assert (found.unit, found.bound, found.rms_raw) == ("episode", episode.value, episode.limit)
-    assert found.portions[0].n == 60
-    if scheme == "holdout":
-        values, chosen = units(losses, "episode"), episode.chosen
-        expected = betting_upper(values, 0.035, chosen["bets"], chosen["weights"])
-        assert episode.value == pytest.approx(expected, rel=1e-4)

@@ -14,11 +14,7 @@ from tightrope.certificates.statements.failure import Event, breaks_limit, failu
 from tightrope.certificates.statements.mean_risk import LargeError, MeanRisk
 from tightrope.certificates.statements.monitor import MonitorThreshold
 from tightrope.certificates.statements.returns import ExpectedReturn, Return
-from tightrope.certificates.statements.tolerance import (
-    MeanOverEpisodes,
-    PropertyLevels,
-    Tolerance,
-)
+from tightrope.certificates.statements.tolerance import MeanOverEpisodes, PropertyLevels, Tolerance
 from tightrope.rollouts import Episodes
 from tightrope.rollouts.results_table import table_of
 

@@ -38,7 +38,7 @@ _Part = Annotated[float, Field(gt=0, le=1)]  # a bet, a weight, or a width
 if TYPE_CHECKING:
     Choice: TypeAlias = Any
 else:  # what a document may hold
-    Choice = float | int | Annotated[list[_Part], Field(max_length=100_000)] | None
+    Choice = float | Count | Annotated[list[_Part], Field(max_length=100_000)] | None
 Chosen = Mapping[str, Choice]
 
 # Every limit is rounded outward by this part of itself, so that a processor that rounds differently
@@ -46,11 +46,12 @@ Chosen = Mapping[str, Choice]
 OUTWARD = 1e-5
 _MOST_BETS = 1000
 # Entries of what was chosen, by target or kind of statement; others choose nothing.
-_BETS = {"bets": list, "weights": list}
-_ENTRIES: dict[str, tuple[Mapping[str, Any], ...]] = {
+_NONE = type(None)
+_BETS: dict[str, type] = {"bets": list, "weights": list}
+_ENTRIES: dict[str, tuple[dict[str, type], ...]] = {
     "band": ({"profile": list},),
-    "monitor": ({"window": int | None, "widths": list},),
-    "mean-risk": ({}, _BETS, {"bet": float | None}),
+    "monitor": ({"window": int, "widths": list}, {"window": _NONE, "widths": list}),
+    "mean-risk": ({}, _BETS, {"bet": float}, {"bet": _NONE}),
     "large-error": (_BETS,),
     "return": ({}, {"top": float}),
 }
@@ -106,22 +107,15 @@ class Statement(Strict):
     vacuous: bool = False
 
     def __post_init__(self) -> None:
-        known = _ENTRIES.get(self.target, _ENTRIES.get(self.kind, ({},)))
-        fits = any(
-            self.chosen.keys() == types.keys()
-            and all(isinstance(self.chosen[name], kind) for name, kind in types.items())
-            for types in known
-        )
-        lists = [value for value in self.chosen.values() if isinstance(value, list)]
-        fits = fits and len({len(each) for each in lists}) <= 1  # as many weights as bets
-        fits = fits and len(self.chosen.get("bets", ())) <= _MOST_BETS
+        chosen, known = self.chosen, _ENTRIES.get(self.target, _ENTRIES.get(self.kind, ({},)))
+        fits = {name: type(value) for name, value in chosen.items()} in known
+        sizes = {len(value) for value in chosen.values() if isinstance(value, list)}
         if self.kind in ("band", "monitor"):
-            window = self.chosen.get("window")
-            fits = fits and bool(lists[0]) and (window is None or window >= 1)
-        if not fits:
+            fits = fits and 0 not in sizes and chosen.get("window") != 0
+        if not fits or len(sizes) > 1 or ("bets" in chosen and max(sizes) > _MOST_BETS):
+            found = str(chosen)[:80]
             raise InputError(
-                f"expected other entries in what was chosen for {self.kind}, found "
-                f"{str(self.chosen)[:80]}"
+                f"expected other entries in what was chosen for {self.kind}, found {found}"
             )
 
     @property
@@ -288,12 +282,7 @@ class Family(ABC):
 
 
 def limit_at(
-    scores: Values,
-    share: float = 0.9,
-    *,
-    delta: float,
-    at_least: bool = False,
-    note: str = "",
+    scores: Values, share: float = 0.9, *, delta: float, at_least: bool = False, note: str = ""
 ) -> Limit:
     """An order statistic (T.1): in at least `share` of new episodes a score is within it.
 
