@@ -95,10 +95,7 @@ def test_positive_is_for_a_and_exchanging_them_exchanges_the_verdicts(found, dra
     assert set(verdicts(mirrored).values()) == {"B better"}
     for one, other in zip(found.intervals, mirrored.intervals, strict=True):
         assert (one.low, one.high) == (-other.high, -other.low)
-        assert (one.first, one.second) == (
-            other.second,
-            other.first,
-        )
+        assert (one.first, one.second) == (other.second, other.first)
 
 
 def test_with_a_range_expectations_are_compared_too_in_return_units(drawn):
@@ -146,8 +143,8 @@ def test_returns_that_agree_or_are_not_decided_do_not_disagree(found):
     first = rng.normal(size=20)
     second = first + np.where(np.arange(20) < 11, 0.1, -5.0)[rng.permutation(20)]
     comparison = compare(log(first), log(second))
-    question = comparison.interval("return")
-    assert question.effect < 0 < question.first - question.second
+    interval = comparison.interval("return")
+    assert interval.effect < 0 < interval.first - interval.second
     assert comparison.disagreement == ""
 
 
@@ -193,18 +190,15 @@ def test_termination_without_a_meaning_is_neither_a_failure_nor_better():
         comparison.interval("failure")
 
 
-@pytest.mark.parametrize(
-    ("options", "name", "verdict", "words"),
-    [
+def test_termination_is_what_the_user_says():
+    for options, name, verdict, words in (
         ({"termination": "success"}, "success", "B better", "reaches its goal"),
         ({"termination": "failure"}, "failure", "A better", "fails if it terminates early"),
         ({"fail_below": -99.0}, "failure", "not decided", "undiscounted return is below -99"),
-    ],
-)
-def test_termination_is_what_the_user_says(options, name, verdict, words):
-    interval = compare(*goal_or_not(), **options).interval(name)
-    assert interval.verdict == verdict
-    assert words in interval.measure
+    ):
+        interval = compare(*goal_or_not(), **options).interval(name)
+        assert interval.verdict == verdict
+        assert words in interval.measure
 
 
 def test_a_recorded_success_has_precedence_and_both_must_record_it():
@@ -245,20 +239,19 @@ ORDERS = {
 }
 
 
-@pytest.mark.parametrize(("totals", "columns", "words"), ORDERS.values(), ids=ORDERS)
-@pytest.mark.parametrize("swapped", [False, True], ids=["A", "B"])
-def test_which_orders_are_refused(totals, columns, words, swapped):
-    rng = np.random.default_rng(4)
-    totals = rng.normal(size=30) if totals is None else totals
-    flags = {"success": rng.random(len(totals)) < 0.5} if "success" in columns else {}
-    pair = [log(totals, **columns), log(rng.normal(size=len(totals)), **flags)]
-    pair = pair[::-1] if swapped else pair
-    if words is None:
-        compare(*pair)
-        return
-    with pytest.raises(InputError, match=f"expected {'AB'[swapped]} .*{words}"):
-        compare(*pair)
-    compare(*pair, order="random")
+def test_which_orders_are_refused():
+    for totals, columns, words in ORDERS.values():
+        rng = np.random.default_rng(4)
+        totals = rng.normal(size=30) if totals is None else totals
+        flags = {"success": rng.random(len(totals)) < 0.5} if "success" in columns else {}
+        pair = [log(totals, **columns), log(rng.normal(size=len(totals)), **flags)]
+        for side, both in (("A", pair), ("B", pair[::-1])):
+            if words is None:
+                compare(*both)
+                continue
+            with pytest.raises(InputError, match=f"expected {side} .*{words}"):
+                compare(*both)
+            compare(*both, order="random")
 
 
 def test_the_whole_of_a_longer_recording_must_be_unsorted():
@@ -311,23 +304,19 @@ def test_candidates_divide_the_failure_probability(drawn):
 
 # --- what is refused ------------------------------------------------------------------------------
 
-REFUSED = {
-    "environments": (
+REFUSED = (
+    (
         {"subject": {"environment": {"id": "Hopper-v4"}}},
         {"subject": {"environment": {"id": "Ant-v4"}}},
         "one environment, found Hopper-v4 in A and Ant-v4 in B",
     ),
-    "observations": ({}, {"features": 3}, "of one size in numbers, found 2 in A and 3 in B"),
-    "a partial collection": (
-        {},
-        {"subject": {"partial": "3 of 9"}},
-        "whole collection as B, found a partial one",
-    ),
-}
+    ({}, {"features": 3}, "of one size in numbers, found 2 in A and 3 in B"),
+    ({}, {"subject": {"partial": "3 of 9"}}, "whole collection as B, found a partial one"),
+)
 
 
 def test_what_cannot_be_compared_is_one_line():
-    for first, second, words in REFUSED.values():
+    for first, second, words in REFUSED:
         with pytest.raises(InputError, match=words):
             compare(log(np.arange(4.0), **first), log(np.arange(4.0), **second))
 
@@ -344,26 +333,27 @@ def test_a_policy_and_a_recording_are_refused_and_so_are_options_of_the_other():
         compare(high, low, Rewarding, order="random")
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"batch": 1}, "`batch` must be at least 2, found 1"),
-        ({"max_episodes": 0}, "`max_episodes` must be at least 2"),
-        ({"candidates": 0}, "`candidates` must be at least 1"),
-        ({"gamma": 2.0}, "`gamma` must be at most 1"),
-        ({"return_range": (1.0, 1.0)}, "finite `return_range` LO < HI"),
-        ({"termination": "success", "fail_below": 1.0}, "`fail_below` or `termination` success"),
-        ({"termination": "fall"}, "`termination` must be 'failure', 'success' or 'neutral'"),
-        ({"order": "sorted"}, "`order` must be 'recorded' or 'random'"),
-        ({"delta": 0.0}, "`delta` must be above 0"),
-        ({"seed": -1}, "`seed` must be a whole number of at least 0"),
-        ({"episodes": 3}, "found 'episodes'"),
-    ],
-)
-def test_wrong_options_are_one_line(options, words):
-    with pytest.raises(InputError, match=words) as caught:
-        compare(log(np.arange(4.0)), log(np.arange(4.0)), **options)
-    assert "\n" not in str(caught.value)
+WRONG = [
+    ({"batch": 1}, "`batch` must be at least 2, found 1"),
+    ({"max_episodes": 0}, "`max_episodes` must be at least 2"),
+    ({"candidates": 0}, "`candidates` must be at least 1"),
+    ({"gamma": 2.0}, "`gamma` must be at most 1"),
+    ({"return_range": (1.0, 1.0)}, "finite `return_range` LO < HI"),
+    ({"termination": "success", "fail_below": 1.0}, "`fail_below` or `termination` success"),
+    ({"termination": "fall"}, "`termination` must be 'failure', 'success' or 'neutral'"),
+    ({"order": "sorted"}, "`order` must be 'recorded' or 'random'"),
+    ({"delta": 0.0}, "`delta` must be above 0"),
+    ({"delta": 0.5, "delta_prime": 0.5}, "`delta` . `delta_prime` must be below 1"),
+    ({"seed": -1}, "`seed` must be a whole number of at least 0"),
+    ({"episodes": 3}, "found 'episodes'"),
+]
+
+
+def test_wrong_options_are_one_line():
+    for options, words in WRONG:
+        with pytest.raises(InputError, match=words) as caught:
+            compare(log(np.arange(4.0)), log(np.arange(4.0)), **options)
+        assert "\n" not in str(caught.value)
 
 
 # --- policies, rolled out here --------------------------------------------------------------------
@@ -403,12 +393,10 @@ def test_the_event_does_not_change_on_the_way(monkeypatch):
 def test_policies_trained_in_two_environments_are_refused(trained, tmp_path):
     from tightrope.environments import EnvInfo
 
-    for name, changes in (
-        ("a", {}),
-        ("b", {"environment": EnvInfo.of("MountainCarContinuous-v0").to_json()}),
-    ):
-        (tmp_path / name).mkdir()
-        trained(tmp_path / name, **changes)
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    trained(tmp_path / "a")
+    trained(tmp_path / "b", environment=EnvInfo.of("MountainCarContinuous-v0").to_json())
     with pytest.raises(InputError, match="found Pendulum-v1 for A and MountainCarContinuous-v0"):
         compare(tmp_path / "a", tmp_path / "b")
 

@@ -17,12 +17,9 @@ from tightrope.deploy.check import check
 from tightrope.errors import InputError
 
 
-def issue(count=200, *, scale=1.0, returns=None, **options):
+def issue(count=200, **options):
     """A certificate whose predictions are off by as much as we say."""
-    rewards, errors = made_up(seed=3, episodes=count, scale=scale)
-    if returns is not None:
-        rewards = [np.array([value]) for value in returns]
-        errors = [np.array([scale * 0.1]) for _ in returns]
+    rewards, errors = made_up(seed=3, episodes=count)
     return constructed(recorded(rewards, errors, terminated=np.arange(count) % 9 == 0), **options)
 
 
@@ -30,13 +27,6 @@ def issue(count=200, *, scale=1.0, returns=None, **options):
 def certificate():
     """With every kind of statement."""
     return issue(fail_below=20.0, return_floor=0.0, discounted_floor=-5.0, termination="failure")
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory, certificate):
-    place = tmp_path_factory.mktemp("checks") / "c"
-    certificate.save(place)
-    return place
 
 
 def only(report):
@@ -63,88 +53,72 @@ NUMBERS = {  # of each condition: its statement, further conditions, the way to 
 }
 
 
-@pytest.mark.parametrize("condition", NUMBERS)
-def test_the_number_itself_passes_and_the_next_one_inside_does_not(condition, certificate, folder):
-    name, extra, inside = NUMBERS[condition]
-    condition = condition.split()[0]
-    stated = certificate.statement(name)
-    if name == "tolerance":
-        stated = certificate.statements[certificate.headline]
-        assert stated.share == 0.95
-    found = only(check(folder, Conditions(**{condition: stated.limit}, **extra)))
-    index = certificate.statements.index(stated)
-    assert (found.passed, found.statement, found.found) == (True, index, stated.limit)
-    stricter = math.nextafter(stated.limit, inside * math.inf)
-    assert not yes(folder, **{condition: stricter}, **extra)
+def test_the_number_itself_passes_and_the_next_one_inside_does_not(certificate):
+    for condition, (name, extra, inside) in NUMBERS.items():
+        condition = condition.split()[0]
+        stated = certificate.statement(name)
+        if name == "tolerance":
+            stated = certificate.statements[certificate.headline]
+            assert stated.share == 0.95
+        found = only(check(certificate, Conditions(**{condition: stated.limit}, **extra)))
+        index = certificate.statements.index(stated)
+        assert (found.passed, found.statement, found.found) == (True, index, stated.limit)
+        stricter = math.nextafter(stated.limit, inside * math.inf)
+        assert not yes(certificate, **{condition: stricter}, **extra)
 
 
-def test_every_failure_counts_unless_one_is_named(certificate, folder):
+def test_every_failure_counts_unless_one_is_named_and_success_counts_from_below(certificate):
     failures = [s for s in certificate.statements if s.kind == "failure"]
     assert [s.target for s in failures] == ["early-termination", "low-return"]
-    report = check(folder, Conditions(max_failure=max(s.value for s in failures)))
+    report = check(certificate, Conditions(max_failure=max(s.value for s in failures)))
     assert report.passed
     assert [each.found for each in report.conditions] == [s.value for s in failures]
-    assert not yes(folder, max_failure=min(s.value for s in failures))
-
-
-def test_the_probability_of_success_counts_from_below():
+    assert not yes(certificate, max_failure=min(s.value for s in failures))
     made = issue(40, termination="success")
-    stated = made.statement("success")
-    assert yes(made, min_success=stated.value)
-    assert not yes(made, min_success=math.nextafter(stated.value, 1.0))
-    assert yes(made, max_failure=1.0 - stated.value)
-    assert not yes(made, max_failure=math.nextafter(1.0 - stated.value, 0.0))
+    stated = made.statement("success").value
+    assert yes(made, min_success=stated, max_failure=1.0 - stated)
+    assert not yes(made, min_success=math.nextafter(stated, 1.0))
+    assert not yes(made, max_failure=math.nextafter(1.0 - stated, 0.0))
 
 
 # --- levels of new episodes: 12.11 ----------------------------------------------------------------
 
 
-def test_a_share_takes_the_smallest_level_that_is_large_enough(certificate, folder):
+def test_a_share_takes_the_smallest_level_that_is_large_enough(certificate):
     levels = [s for s in certificate.statements if s.kind == "tolerance"]
     assert [s.share for s in levels[:-1]] == [0.8, 0.9, 0.95]
     for share, expected in ((0.0, 0), (0.8, 0), (0.8 + 1e-9, 1), (levels[-1].share, -1)):
-        found = only(check(folder, Conditions(max_rms=1e9, share=share)))
+        found = only(check(certificate, Conditions(max_rms=1e9, share=share)))
         assert (found.passed, found.found) == (True, levels[expected].rms_raw)
-    beyond = only(check(folder, Conditions(max_rms=1e9, share=0.9999)))
+    beyond = only(check(certificate, Conditions(max_rms=1e9, share=0.9999)))
     assert (beyond.passed, beyond.found) == (False, None)
     assert "it is stated for at most 9" in beyond.reason
 
 
-FEW = {  # episodes to calibrate, and what the largest level is that they can cover
-    "none of 80, 90, 95 %": (8, None),
-    "80 %": (40, 0.8),
-    "90 %": (80, 0.9),
-}
-
-
-@pytest.mark.parametrize(("count", "level"), FEW.values(), ids=FEW)
-def test_below_90_per_cent_of_new_episodes_the_answer_is_no_unless_a_share_is_given(count, level):
-    made = issue(count, fit_episodes=1)
-    headline = made.statements[made.headline]
-    if level is None:
-        assert headline.share < 0.8
-    else:
-        assert headline.share == level
-    good = only(check(made, Conditions(max_rms=1e9)))
-    assert good.passed is (headline.share >= 0.9)
-    assert ("a level below 90 % counts only with `share`" in good.reason) is not good.passed
-    assert yes(made, max_rms=1e9, share=headline.share)
-    floor = made.statement("undiscounted return")
-    assert yes(made, min_return=-1e9) is (floor.share >= 0.9)
-    assert yes(made, min_return=-1e9, share=floor.share)
+def test_below_90_per_cent_of_new_episodes_the_answer_is_no_unless_a_share_is_given():
+    for count, level in ((8, None), (40, 0.8), (80, 0.9)):  # the largest that so many can cover
+        made = issue(count, fit_episodes=1)
+        share = made.statements[made.headline].share
+        assert share == level or (level is None and share < 0.8)
+        good = only(check(made, Conditions(max_rms=1e9)))
+        assert good.passed is (share >= 0.9)
+        assert ("a level below 90 % counts only with `share`" in good.reason) is not good.passed
+        assert yes(made, max_rms=1e9, share=share)
+        floor = made.statement("undiscounted return")
+        assert yes(made, min_return=-1e9) is (floor.share >= 0.9)
+        assert yes(made, min_return=-1e9, share=floor.share)
 
 
 def test_a_catastrophe_never_makes_the_answer_better():
     """The level that is read does not depend on values: more large errors, a larger number."""
-    found = []
+    numbers = []
     for bad in (0, 1, 4, 12):
         rewards, errors = made_up(seed=3, episodes=200)
-        for index in range(bad):
-            errors[-1 - index] = 50.0 * np.ones_like(errors[-1 - index])
+        errors[200 - bad :] = [50.0 * np.ones_like(each) for each in errors[200 - bad :]]
         made = constructed(recorded(rewards, errors))
-        found.append(only(check(made, Conditions(max_rms=1.0))))
-        assert made.statements[found[-1].statement].share == 0.95
-    numbers = [each.found for each in found]
+        found = only(check(made, Conditions(max_rms=1.0)))
+        assert made.statements[found.statement].share == 0.95
+        numbers.append(found.found)
     assert numbers == sorted(numbers)
     assert numbers[-1] > 4 * numbers[0]
 
@@ -168,20 +142,21 @@ def test_errors_of_clipped_returns_do_not_count_above_one_per_cent():
     assert not yes(dataclasses.replace(made, clipped_share=0.0101), max_rms=0.01)
 
 
-MISSING = {
-    "a mean return": ({"min_mean_return": 0.0}, "it needs `return_floor`"),
-    "a level": ({"max_rms": 1.0, "share": 0.9}, "it needs `scheme` auto"),
-    "a low return": ({"max_failure": 0.9, "failure": "return"}, "it needs `fail_below`"),
-    "success": ({"min_success": 0.1}, "it needs episodes that record success"),
-}
+MISSING = [
+    ({"min_mean_return": 0.0}, "it needs `return_floor`"),
+    ({"max_rms": 1.0, "share": 0.9}, "it needs `scheme` auto"),
+    ({"max_failure": 0.9, "failure": "return"}, "it needs `fail_below`"),
+    ({"min_success": 0.1}, "it needs episodes that record success"),
+]
 
 
-@pytest.mark.parametrize(("conditions", "words"), MISSING.values(), ids=MISSING)
-def test_a_condition_without_a_statement_is_a_no_and_says_what_is_needed(conditions, words):
-    found = only(check(issue(40, scheme="holdout"), Conditions(**conditions)))
-    assert (found.passed, found.statement, found.found) == (False, None, None)
-    assert words in found.reason
-    assert "on other episodes, or with `candidates`" in found.reason
+def test_a_condition_without_a_statement_is_a_no_and_says_what_is_needed():
+    made = issue(40, scheme="holdout")
+    for conditions, words in MISSING:
+        found = only(check(made, Conditions(**conditions)))
+        assert (found.passed, found.statement, found.found) == (False, None, None)
+        assert words in found.reason
+        assert "on other episodes, or with `candidates`" in found.reason
 
 
 def test_a_certificate_that_says_nothing_meets_no_condition(certificate, tmp_path):
@@ -200,27 +175,21 @@ def test_a_certificate_that_says_nothing_meets_no_condition(certificate, tmp_pat
 # --- confidence, files and mistakes ---------------------------------------------------------------
 
 
-def test_the_confidence_is_that_of_the_statements_used_together(certificate, folder):
+def test_the_confidence_is_that_of_the_statements_used_together(certificate):
     c = certificate
-    everything = only(check(folder, Conditions(min_confidence=c.joint_confidence)))
+    everything = only(check(c, Conditions(min_confidence=c.joint_confidence)))
     assert (everything.passed, everything.found) == (True, c.joint_confidence)
-    asked = Conditions(max_rms=1e9, min_return=-1e9, min_confidence=0.9)
-    report = check(folder, asked)
+    asked = {"max_rms": 1e9, "min_return": -1e9}
+    report = check(c, Conditions(**asked, min_confidence=0.9))
     used = [c.statements[each.statement] for each in report.conditions[:2]]
-    expected = 1 - sum(1 - s.confidence for s in used)
-    assert c.joint_confidence < expected < 1
-    assert report.conditions[-1].found == pytest.approx(expected, abs=1e-12)
-    above = math.nextafter(report.conditions[-1].found + 1e-9, 1)
-    assert not yes(folder, max_rms=1e9, min_return=-1e9, min_confidence=above)
-
-
-def test_a_statement_on_steps_adds_its_failure_to_what_holds_jointly(folder, certificate):
-    asked = Conditions(max_rms=1e9, unit="step", min_return=-1e9, min_confidence=0.5)
-    found = check(folder, asked).conditions[-1].found
-    apart = 2 - certificate.statement("mean over steps").confidence
-    assert found == pytest.approx(
-        1 - (apart - 1) - (1 - certificate.statement("undiscounted return").confidence), abs=1e-12
-    )
+    found = report.conditions[-1].found
+    assert found == pytest.approx(1 - sum(1 - s.confidence for s in used), abs=1e-12)
+    assert c.joint_confidence < found < 1
+    assert not yes(c, **asked, min_confidence=found + 1e-9)
+    # A statement on steps adds its failure to what holds jointly.
+    found = check(c, Conditions(**asked, unit="step", min_confidence=0.5)).conditions[-1].found
+    used = [c.statement(name) for name in ("mean over steps", "undiscounted return")]
+    assert found == pytest.approx(1 - sum(1 - s.confidence for s in used), abs=1e-12)
 
 
 def test_a_drift_is_said_beside_the_answer(certificate):
@@ -231,20 +200,19 @@ def test_a_drift_is_said_beside_the_answer(certificate):
         assert ("returns change over the episodes (p = 0.005)" in str(report)) is said
 
 
-def test_certificate_json_alone_is_enough_and_a_change_is_noticed(folder, tmp_path):
-    alone = tmp_path / "certificate.json"
-    alone.write_text((folder / "certificate.json").read_text())
+def test_certificate_json_alone_is_enough_and_a_change_of_a_file_is_noticed(certificate, tmp_path):
+    folder, alone = tmp_path / "c", tmp_path / "certificate.json"
+    certificate.save(folder)
+    text = (folder / "certificate.json").read_text()
+    alone.write_text(text)
     assert yes(alone, min_confidence=0.9)
-    alone.write_text(alone.read_text().replace('"n": 150', '"n": 151', 1))
+    alone.write_text(text.replace('"n": 150', '"n": 151', 1))
     report = check(alone, Conditions(min_confidence=0.9))
     assert [each.passed for each in report.conditions] == [False, True]
     assert "digest does not match" in report.conditions[0].reason
-
-
-def test_a_file_of_the_folder_that_was_changed_is_noticed(certificate, tmp_path):
-    certificate.save(tmp_path / "c")
-    (tmp_path / "c" / "rollouts.safetensors").write_bytes(b"others")
-    assert not yes(tmp_path / "c", min_confidence=0.5)
+    assert yes(folder, min_confidence=0.5)
+    (folder / "rollouts.safetensors").write_bytes(b"others")
+    assert not yes(folder, min_confidence=0.5)
 
 
 def test_without_a_discount_both_returns_are_one():
@@ -253,35 +221,29 @@ def test_without_a_discount_both_returns_are_one():
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ({"max_failure": 1.5}, r"`max_failure` must be at most 1.* found 1.5"),
-        ({"max_rms": -1.0}, "`max_rms` must be at least 0"),
-        ({"max_rms": math.nan}, "`max_rms` must be"),
-        ({"min_return": math.inf}, "`min_return` must be a finite number"),
-        ({"max_failure": 0.5, "share": 0.9}, "expected `max_rms` or `min_return` with `share`"),
-        ({"min_return": 0.0, "unit": "step"}, "expected `max_rms` with `unit`"),
-        ({"max_rms": 1.0, "failure": "early"}, "expected `max_failure` with `failure`"),
-        ({"max_rms": 1.0, "discounted": True}, "with `discounted`"),
-        ({"min_return": 1.0, "allow_clipped": 0.5}, "expected `max_rms` with `allow_clipped`"),
-        ({"max_rms": 1.0, "share": 0.9, "unit": "step"}, "`share` or `unit` for `max_rms`"),
-    ],
-)
-def test_conditions_that_make_no_sense_are_refused(given, words):
-    with pytest.raises(InputError, match=words):
-        Conditions(**given)
+SENSELESS = [
+    ({"max_failure": 1.5}, r"`max_failure` must be at most 1.* found 1.5"),
+    ({"max_rms": -1.0}, "`max_rms` must be at least 0"),
+    ({"max_rms": math.nan}, "`max_rms` must be"),
+    ({"min_return": math.inf}, "`min_return` must be a finite number"),
+    ({"max_failure": 0.5, "share": 0.9}, "expected `max_rms` or `min_return` with `share`"),
+    ({"min_return": 0.0, "unit": "step"}, "expected `max_rms` with `unit`"),
+    ({"max_rms": 1.0, "failure": "early"}, "expected `max_failure` with `failure`"),
+    ({"max_rms": 1.0, "discounted": True}, "with `discounted`"),
+    ({"min_return": 1.0, "allow_clipped": 0.5}, "expected `max_rms` with `allow_clipped`"),
+    ({"max_rms": 1.0, "share": 0.9, "unit": "step"}, "`share` or `unit` for `max_rms`"),
+]
 
 
-def test_no_condition_and_no_certificate_are_refused(folder, tmp_path):
+def test_what_cannot_be_asked_is_one_line(certificate, tmp_path):
+    for given, words in SENSELESS:
+        with pytest.raises(InputError, match=words):
+            Conditions(**given)
     with pytest.raises(InputError, match="expected a condition among `max_rms`"):
-        check(folder, Conditions())
+        check(certificate, Conditions())
     for place in (tmp_path, tmp_path / "nowhere.json"):
         with pytest.raises(InputError, match="expected a certificate at"):
             check(place, Conditions(min_confidence=0.5))
-
-
-def test_a_headline_out_of_reach_is_one_line(certificate, tmp_path):
     document = {**to_document(certificate), "headline": 99}
     document["digests"] = {**document["digests"], "certificate": document_digest(document)}
     (tmp_path / "c.json").write_text(as_text(document))
