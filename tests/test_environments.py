@@ -11,6 +11,7 @@ import custom_environments
 import gymnasium as gym
 import numpy as np
 import pytest
+from refusals import refused
 
 from tightrope.environments import PAPER_IDS, EnvInfo, make_env, recorded_environment
 from tightrope.errors import InputError
@@ -58,16 +59,6 @@ def roll_out(env, seed, steps=12):
 # --- the paper's eleven -----------------------------------------------------------------------
 
 
-def test_the_papers_environments_are_the_eleven_of_the_specification():
-    assert set(PAPER_IDS) == {
-        *("Ant-v4", "HalfCheetah-v4", "Hopper-v4", "Walker2d-v4", "Humanoid-v4"),
-        "dm_control/ball_in_cup-catch-v0",
-        "dm_control/reacher-easy-v0",
-        "dm_control/walker-walk-v0",
-        *("drawer-open-v3", "window-open-v3", "reach-v3"),
-    }
-
-
 @pytest.mark.parametrize("name", PAPER_IDS)
 def test_the_papers_environments_are_repeatable_and_as_the_specification_says(name, made):
     """The same seed, the same episode, bit for bit: after others in it, and in a new one."""
@@ -92,39 +83,24 @@ def test_the_papers_environments_are_repeatable_and_as_the_specification_says(na
     assert len(set(starts)) >= (6 if SUITES[name] == "metaworld" else 8)  # 50 goals may repeat
 
 
-THINNING = dict(
-    [
-        # fixed by the paper, for every version
-        *[("Ant-v4", 5), ("HalfCheetah-v4", 5), ("Ant-v5", 5)],
-        *[("Humanoid-v4", 3), ("Hopper-v4", 3), ("Walker2d-v4", 3), ("Hopper-v5", 3)],
-        # 5 where episodes have a fixed length
-        *[("dm_control/walker-walk-v0", 5), ("reach-v3", 5), ("window-open-v3", 5)],
-        *[("Pendulum-v1", 5), ("Swimmer-v4", 5), ("Pusher-v4", 5), ("Reacher-v4", 5)],
-        ("HumanoidStandup-v4", 5),
-        # 3 where they can end early
-        *[("CartPole-v1", 3), ("MountainCarContinuous-v0", 3), ("InvertedPendulum-v4", 3)],
-        *[("InvertedDoublePendulum-v4", 3), ("Counting-v0", 3), ("Acrobot-v1", 3)],
-    ]
-)
 LIMITS = dict.fromkeys(PAPER_IDS[:8], 1000) | dict.fromkeys(PAPER_IDS[8:], 500)
+KNOWN = [  # thinning (the paper's, for every version; 5 where the length is fixed), limit, fixed
+    *[("Ant-v4", 5, 1000, False), ("Ant-v5", 5, 1000, False), ("HalfCheetah-v4", 5, 1000, True)],
+    *[(f"{name}-v4", 3, 1000, False) for name in ("Humanoid", "Hopper", "Walker2d")],
+    *[("dm_control/walker-walk-v0", 5, 1000, True), ("reach-v3", 5, 500, True)],
+    ("dm_control/lqr-lqr_2_1-v0", 5, None, False),  # ends when it has come to rest
+    *[("Pendulum-v1", 5, 200, True), ("Swimmer-v4", 5, 1000, True), ("Reacher-v4", 5, 50, True)],
+    *[("Pusher-v4", 5, 100, True), ("HumanoidStandup-v4", 5, 1000, True)],
+    *[("CartPole-v1", 3, 500, False), ("MountainCarContinuous-v0", 3, 999, False)],
+    *[("InvertedPendulum-v4", 3, 1000, False), ("Counting-v0", 3, None, False)],
+]
 
 
-def test_the_default_thinning_is_that_of_the_specification():
+def test_an_environment_knows_thinning_time_limit_and_whether_all_episodes_reach_it():
     for extra in EXTRA.values():
         pytest.importorskip(extra)
-    assert {name: EnvInfo.of(name).thin for name in THINNING} == THINNING
-
-
-def test_an_environment_knows_its_time_limit_and_whether_all_episodes_reach_it():
-    pytest.importorskip("shimmy")
-    for name, limit, fixed in (
-        *(("HalfCheetah-v4", 1000, True), ("Pendulum-v1", 200, True), ("Hopper-v4", 1000, False)),
-        *(("CartPole-v1", 500, False), ("Counting-v0", None, False)),
-        ("dm_control/walker-walk-v0", 1000, True),
-        ("dm_control/lqr-lqr_2_1-v0", None, False),  # ends when it has come to rest
-    ):
-        found = EnvInfo.of(name)
-        assert (found.time_limit, found.fixed_length) == (limit, fixed), name
+    found = [EnvInfo.of(name) for name, *_ in KNOWN]
+    assert [(each.id, each.thin, each.time_limit, each.fixed_length) for each in found] == KNOWN
 
 
 @pytest.mark.parametrize("name", [*PAPER_IDS, "Pendulum-v1"])
@@ -155,15 +131,12 @@ def test_meta_worlds_goals_are_fifty_fixed_ones_and_the_record_says_so(made):
     found = {env.reset(seed=seed)[0][-3:].tobytes() for seed in range(80)}
     assert found <= goals
     assert len(found) > 30  # 40 of 50 on average
+    assert "initial state" in EnvInfo.of("Hopper-v4").seeds
+    assert EnvInfo.of("Hopper-v4").goal_seed is None
     said = EnvInfo.of("reach-v3").seeds
     assert "50 goals" in said
     assert str(EnvInfo.of("reach-v3").goal_seed) in said
     assert "no others" in said
-
-
-def test_environments_say_what_their_seeds_mean():
-    assert "initial state" in EnvInfo.of("Hopper-v4").seeds
-    assert EnvInfo.of("Hopper-v4").goal_seed is None
 
 
 # --- records --------------------------------------------------------------------------------------
@@ -188,7 +161,7 @@ def test_a_record_with_other_fields_or_values_is_refused():
         *({**record, **change} for change in ({"time_limit": True}, {"factory": "os.system"})),
         {},
     ):
-        with pytest.raises(InputError, match="the record of an environment as tightrope writes it"):
+        with refused("the record of an environment as tightrope writes it"):
             EnvInfo.from_json(damaged)
 
 
@@ -223,20 +196,15 @@ gym.register("Overridden-v0", Counting)
 
 
 def test_registering_again_is_passed_over_in_silence_but_nothing_else_is(tmp_path, monkeypatch):
-    for name in ("first", "second"):
-        (tmp_path / f"{name}_registration.py").write_text(REGISTERING)
     monkeypatch.syspath_prepend(tmp_path)
     for name in ("first", "second"):
+        (tmp_path / f"{name}_registration.py").write_text(REGISTERING)
         found = warnings_of(lambda name=name: EnvInfo.of(f"{name}_registration:Overridden-v0"))
         assert len(found) == 1
         assert "the forks are bent" in found[0]
     again = warnings_of(lambda: gym.register("Overridden-v0", custom_environments.Counting))
     assert "Overriding" in again[0]  # those of others are heard as ever
-
-
-def test_an_imported_module_may_set_filters_of_its_own(tmp_path, monkeypatch):
     (tmp_path / "third_registration.py").write_text(REGISTERING)
-    monkeypatch.syspath_prepend(tmp_path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         before = list(warnings.filters)
@@ -248,39 +216,32 @@ def test_an_imported_module_may_set_filters_of_its_own(tmp_path, monkeypatch):
 # --- other environments -----------------------------------------------------------------------
 
 
-def test_dictionaries_are_flattened_as_gymnasium_flattens_them():
-    env = make_env("Dictionary-v0")
-    assert env.observation_space.shape == (8,)
-    observation, _ = env.reset(seed=3)
+def test_other_observations_are_flattened_as_gymnasium_flattens_them():
+    observation, _ = make_env("Dictionary-v0").reset(seed=3)
     raw, _ = gym.make("Dictionary-v0", disable_env_checker=True).reset(seed=3)
     expected = gym.spaces.flatten(custom_environments.DICTIONARY, raw)
     np.testing.assert_array_equal(observation, expected)
-
-
-def test_other_shapes_are_flattened():
-    for name, width in [
-        *[("Grid-v0", 6), ("Pair-v0", 5), ("Image-v0", 1296), ("FrozenLake-v1", 16), ("Bits-v0", 3)]
-    ]:
+    widths = {"Dictionary-v0": 8, "Grid-v0": 6, "Pair-v0": 5, "Image-v0": 1296, "Bits-v0": 3}
+    for name, width in {**widths, "FrozenLake-v1": 16}.items():
         env = make_env(name)
         assert env.observation_space.shape == env.reset(seed=0)[0].shape == (width,)
 
 
 def test_unsupported_spaces_are_refused_and_named():
     for name, space in {"Ragged-v0": "Sequence", "Nested-v0": "Dict('left'"}.items():
-        with pytest.raises(InputError) as refusal:
+        with refused() as refusal:
             make_env(name)
         assert space in str(refusal.value)
         assert name in str(refusal.value)
-        assert "\n" not in str(refusal.value)
 
 
 def test_a_module_before_the_id_is_imported_first(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "warehouse.py").write_text(
         "import gymnasium as gym\n"
         "from custom_environments import Counting\n"
         "gym.register('Forklift-v3', Counting)\n"
     )
-    monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(InputError):
         EnvInfo.of("Forklift-v3")
     found = EnvInfo.of("warehouse:Forklift-v3")
@@ -288,17 +249,26 @@ def test_a_module_before_the_id_is_imported_first(tmp_path, monkeypatch):
     assert (found.suite, found.thin) == ("gymnasium", 3)
 
 
-@pytest.mark.parametrize(
-    "source", ["raise RuntimeError('no\\nlicence')", "import not_there", "def broken(:"]
-)
-def test_a_module_that_cannot_be_imported_is_an_input_error_of_one_line(
-    source, tmp_path, monkeypatch
-):
-    (tmp_path / "broken_warehouse.py").write_text(source)
+UNBUILDABLE = """
+import gymnasium as gym
+class Arm(gym.Env):
+    def __init__(self): raise OSError('no arm\\nat /dev/arm0')
+gym.register('Forklift-v0', Arm)
+"""
+
+
+def test_a_module_that_cannot_give_the_environment_is_one_line(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(InputError, match="broken_warehouse") as refusal:
-        EnvInfo.of("broken_warehouse:Forklift-v0")
-    assert "\n" not in str(refusal.value)
+    sources = (
+        "raise RuntimeError('no\\nlicence')",
+        "import not_there",
+        "def broken(:",
+        UNBUILDABLE,
+    )
+    for number, source in enumerate(sources):
+        (tmp_path / f"broken{number}.py").write_text(source)
+        with refused(f"broken{number}"):
+            make_env(f"broken{number}:Forklift-v0")
 
 
 # --- Python objects ---------------------------------------------------------------------------
@@ -320,7 +290,7 @@ def test_an_environment_as_registered_is_known_by_its_id_whatever_window_it_is_s
     assert make_env(env).render_mode is None
 
 
-def test_an_environment_with_arguments_is_built_with_them():
+def test_an_environment_with_arguments_and_wrappers_is_built_with_them():
     env = gym.make("Pendulum-v1", g=5.0, max_episode_steps=7)
     found = EnvInfo.of(env)
     assert (found.id, found.suite, found.thin) == ("Pendulum-v1(g=5.0)", "custom", 3)
@@ -328,16 +298,11 @@ def test_an_environment_with_arguments_is_built_with_them():
     again = found.make()
     assert again.unwrapped.g == 5.0
     np.testing.assert_array_equal(roll_out(again, 3, 20)[0], roll_out(env, 3, 20)[0])
-    assert len(roll_out(again, 3, 20)[1]) == 7
     assert again.unwrapped is not env.unwrapped
-
-
-def test_an_environment_with_wrappers_is_built_with_them():
     wrapped = gym.wrappers.RescaleAction(gym.make("Pendulum-v1"), np.float32(-1), np.float32(1))
     found = EnvInfo.of(wrapped)
-    assert found.id == "Pendulum-v1 in RescaleAction"
+    assert (found.id, found.time_limit) == ("Pendulum-v1 in RescaleAction", 200)
     assert found.make().action_space == wrapped.action_space
-    assert found.time_limit == 200
 
 
 def broken():
@@ -351,50 +316,37 @@ def test_what_cannot_be_built_again_or_is_no_environment_is_one_line_with_the_re
         (unknown, "expected a function"),
         *((factory, "expected a") for factory in (broken, lambda: 3, lambda size: size, dict)),
     ):
-        with pytest.raises(InputError, match=remedy) as refusal:
+        with refused(remedy):
             EnvInfo.of(env)
-        assert "\n" not in str(refusal.value)
 
 
-FACTORIES = {
-    "a function": (counting, "counting"),
-    "a class": (custom_environments.Counting, "custom_environments.Counting"),
-    "a partial": (functools.partial(counting), "counting"),
-    "with a spec": (lambda: gym.make("Pendulum-v1").unwrapped, "Pendulum-v1"),
-}
-
-
-def test_a_function_that_returns_an_environment_is_known_by_its_name():
-    for factory, name in FACTORIES.values():
+@pytest.mark.filterwarnings("error")  # v4 is out of date, but nobody needs to hear
+def test_a_function_that_returns_an_environment_knows_what_shows():
+    """Its name, or that of a spec; thinning and time limit."""
+    for factory, name, thin, limit in (
+        (counting, "counting", 3, None),
+        (custom_environments.Counting, "custom_environments.Counting", 3, None),
+        (functools.partial(counting), "counting", 3, None),
+        (lambda: gym.make("Pendulum-v1").unwrapped, "Pendulum-v1", 3, None),
+        (lambda: gym.wrappers.TimeLimit(custom_environments.Counting(), 3), "<lambda>", 3, 3),
+        (lambda: gym.make("Ant-v4", max_episode_steps=9), "Ant-v4", 5, 9),
+    ):
         found = EnvInfo.of(factory)
         assert found.id.endswith(name)
-        assert (found.suite, found.thin, found.time_limit) == ("custom", 3, None)
-        assert found.make().reset(seed=1)[0].shape == (3,)
+        assert (found.suite, found.thin, found.time_limit) == ("custom", thin, limit)
+        assert found.make().reset(seed=1)[0].ndim == 1
 
 
-def test_the_environment_of_a_function_knows_thinning_and_time_limit_where_they_show():
-    limited = EnvInfo.of(lambda: gym.wrappers.TimeLimit(custom_environments.Counting(), 3))
-    assert limited.time_limit == 3
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # v4 is out of date, but nobody needs to hear
-        ant = EnvInfo.of(lambda: gym.make("Ant-v4", max_episode_steps=9))
-    assert (ant.id, ant.thin, ant.time_limit) == ("Ant-v4", 5, 9)
-
-
-def test_what_a_function_returns_is_flattened_and_checked_as_all_environments():
+def test_what_a_function_returns_is_checked_and_its_record_cannot_be_built():
     shaped = functools.partial(custom_environments.Shaped, custom_environments.DICTIONARY)
     assert make_env(shaped).observation_space.shape == (8,)
     several = EnvInfo.of(lambda: custom_environments.Shaped(gym.spaces.Sequence(shaped.args[0])))
-    with pytest.raises(InputError, match="expected numbers as observations"):
+    with refused("expected numbers as observations"):
         several.make()
-
-
-def test_the_record_of_a_python_object_cannot_be_built_and_says_what_to_do():
     record = json.loads(json.dumps(EnvInfo.of(counting).to_json()))
     assert "factory" not in record
-    found = EnvInfo.from_json(record)
     with pytest.raises(InputError, match=r"counting.*pass the object.*`env`"):
-        found.make()
+        EnvInfo.from_json(record).make()
 
 
 # --- arguments and files ----------------------------------------------------------------------
@@ -424,33 +376,26 @@ def test_arguments_as_texts_are_json_or_else_texts():
     assert found == {"a": True, "b": [1, 2], "c": "far=off", "d": None, "e": False}
 
 
-BAD_ARGUMENTS = {
-    "no value": ("Pendulum-v1", ("g",), "NAME=VALUE, found 'g'"),
-    "no name": ("Pendulum-v1", ("=3",), "NAME=VALUE, found '=3'"),
-    "an object": ("Pendulum-v1", {"g": object()}, "on record, found"),
-    "NaN": ("Pendulum-v1", {"g": float("nan")}, "on record, found"),
-    "an unknown one": (
-        "Pendulum-v1",
-        {"gravity": 3},
-        "cannot build 'Pendulum-v1': TypeError.*gravity",
-    ),
-    "for a function without": (lambda: custom_environments.Counting(), {"g": 3}, "cannot build"),
-}
+BAD_ARGUMENTS = [
+    *[("Pendulum-v1", (text,), f"NAME=VALUE, found '{text}'") for text in ("g", "=3")],
+    *[("Pendulum-v1", {"g": g}, "on record, found") for g in (object(), float("nan"))],
+    ("Pendulum-v1", {"gravity": 3}, "cannot build 'Pendulum-v1': TypeError.*gravity"),
+    (lambda: custom_environments.Counting(), {"g": 3}, "cannot build"),
+]
 
 
 def test_bad_arguments_are_one_line():
-    for env, given, words in BAD_ARGUMENTS.values():
-        with pytest.raises(InputError, match=words) as refusal:
+    for env, given, words in BAD_ARGUMENTS:
+        with refused(words):
             make_env(env, given)
-        assert "\n" not in str(refusal.value)
 
 
 def test_of_a_record_only_arguments_that_are_numbers_are_used():
     """A text may be the name of a file that the environment reads."""
     record = {**EnvInfo.of("Ant-v4").to_json(), "kwargs": {"xml_file": "/etc/passwd"}}
-    with pytest.raises(InputError, match=r"expected `env` and `env_kwargs`.*xml_file"):
+    with refused(r"expected `env` and `env_kwargs`.*xml_file"):
         recorded_environment(record)
-    record["kwargs"] = {"use_contact_forces": True}
+    record["kwargs"] = {"use_contact_forces": True, "healthy_z_range": [0.2, 1.0]}
     assert recorded_environment(record).make().observation_space.shape == (111,)
 
 
@@ -495,34 +440,29 @@ def test_an_unknown_id_names_the_nearest():
         *[("drawer-opn-v3", "drawer-open-v3"), ("reach-v2", "reach-v3")],
         ("custom_environments:Countin-v0", "Counting-v0"),
     ]:
-        with pytest.raises(InputError) as refusal:
+        with refused() as refusal:
             EnvInfo.of(wrong)
         assert f"found {wrong.rpartition(':')[2]!r}" in str(refusal.value)
         assert right in str(refusal.value)
-        assert "\n" not in str(refusal.value)
     for wrong in ("", "xyzzy", "a:b:c", "Hopper v4", "-v3", "no_module:X-v0"):
         with pytest.raises(InputError):
             EnvInfo.of(wrong)
     for wrong in (None, 3, ("Hopper-v4",)):
-        with pytest.raises(InputError, match="expected the id of an environment"):
+        with refused("expected the id of an environment"):
             EnvInfo.of(wrong)
 
 
 def test_an_id_that_gymnasium_dropped_is_answered_with_the_one_that_replaced_it():
-    for dropped, instead in [
-        *[
-            ("Hopper-v3", "Hopper-v4"),
-            ("Hopper-v2", "Hopper-v4"),
-            ("HalfCheetah-v1", "HalfCheetah-v4"),
-        ],
-        *[
-            ("LunarLander-v2", "LunarLander-v3"),
-            ("Pendulum-v0", "Pendulum-v1"),
-            ("CartPole-v2", None),
-        ],
-        *[("BipedalWalker-v2", "BipedalWalker-v3"), ("Taxi-v1", "Taxi-v")],
-        ("Ant-v3", "Ant-v4 with `env_kwargs` use_contact_forces=true"),
-    ]:
+    for dropped, instead in {
+        **{f"Hopper-v{version}": "Hopper-v4" for version in (2, 3)},
+        "HalfCheetah-v1": "HalfCheetah-v4",
+        "LunarLander-v2": "LunarLander-v3",
+        "Pendulum-v0": "Pendulum-v1",
+        "BipedalWalker-v2": "BipedalWalker-v3",
+        "Ant-v3": "Ant-v4 with `env_kwargs` use_contact_forces=true",
+        "Taxi-v1": "Taxi-v",
+        "CartPole-v2": None,
+    }.items():
         with pytest.raises(InputError) as refusal:
             EnvInfo.of(dropped)
         said = str(refusal.value)
@@ -531,23 +471,14 @@ def test_an_id_that_gymnasium_dropped_is_answered_with_the_one_that_replaced_it(
         assert "\n" not in said
 
 
-@pytest.mark.parametrize(
-    ("name", "module", "extra"),
-    [
-        ("dm_control/walker-walk-v0", "shimmy", "dmc"),
-        ("reach-v3", "metaworld", "metaworld"),
-        ("drawer-open-v3", "metaworld", "metaworld"),
-    ],
-)
-def test_a_missing_extra_is_answered_with_the_remedy(name, module, extra, monkeypatch):
+@pytest.mark.parametrize("extra", [*EXTRA.items()], ids=str)
+def test_a_missing_extra_is_answered_with_the_remedy(extra, monkeypatch):
+    suite, module = extra
+    name = {"dm_control": "dm_control/walker-walk-v0"}.get(suite, "reach-v3")
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(InputError) as refusal:
-        EnvInfo.of(name)
-    assert f'pip install "tightrope[{extra}]"' in str(refusal.value)
-    assert "\n" not in str(refusal.value)
-    given = EnvInfo(name, "dm_control" if extra == "dmc" else "metaworld", 5, True, "", 0)
-    with pytest.raises(InputError, match="pip install"):
-        given.make()
+    for call in (lambda: EnvInfo.of(name), EnvInfo(name, suite, 5, True, "", 0).make):
+        with refused(r'pip install "tightrope\[(dmc|metaworld)\]"'):
+            call()
 
 
 def test_shimmy_without_dm_control_is_answered_with_the_remedy():
@@ -566,19 +497,5 @@ def test_a_package_that_gymnasium_itself_misses_is_an_input_error_of_one_line(mo
     monkeypatch.setitem(sys.modules, "Box2D", None)
     monkeypatch.delitem(sys.modules, "gymnasium.envs.box2d", raising=False)
     monkeypatch.delitem(sys.modules, "gymnasium.envs.box2d.lunar_lander", raising=False)
-    with pytest.raises(InputError, match=r"cannot build 'LunarLander-v3'.*pip install") as refusal:
+    with pytest.raises(InputError, match=r"cannot build 'LunarLander-v3'.*pip install"):
         make_env("LunarLander-v3")
-    assert "\n" not in str(refusal.value)
-
-
-def test_an_environment_that_cannot_be_built_is_an_input_error(tmp_path, monkeypatch):
-    (tmp_path / "unbuildable.py").write_text(
-        "import gymnasium as gym\n"
-        "class Arm(gym.Env):\n"
-        "    def __init__(self): raise OSError('no arm\\nat /dev/arm0')\n"
-        "gym.register('Arm-v0', Arm)\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(InputError, match=r"cannot build 'unbuildable:Arm-v0'") as refusal:
-        make_env("unbuildable:Arm-v0")
-    assert "\n" not in str(refusal.value)

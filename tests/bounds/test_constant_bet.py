@@ -57,12 +57,6 @@ def test_pac_bayes_bet_is_the_exact_value_rounded_up(n, kl, bet, rng):
         assert 0 <= excess < 1e-12, (share, delta)
 
 
-def test_closed_form_at_loss_zero():
-    """(1 - delta^(1/n) e^(-KL/n)) / c."""
-    expected = (1 - 0.05 ** (1 / 100) * np.exp(-1 / 100)) / 0.5
-    assert pac_bayes_bet(0.0, **CASE) == pytest.approx(expected, rel=1e-12)
-
-
 def test_a_bold_bet_on_small_losses_is_near_the_floor():
     """Loss 0.01, n = 100, delta 0.025, KL 0: the floor is 0.0459, (P.1) prints more than 0.09."""
     bound = pac_bayes_bet(bet_loss(0.01, 0.999), bet=0.999, kl=0, n=100, delta=0.025)

@@ -4,7 +4,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy.stats import binom
 
 from tightrope.bounds import difference_lower, difference_upper
 
@@ -59,27 +58,3 @@ def test_the_bets_do_not_know_how_many_values_there_will_be():
     rows = np.stack([sample(12, seed) for seed in (1, 2)])
     each = [difference_lower(row, delta=0.05) for row in rows]
     np.testing.assert_array_equal(difference_lower(rows, delta=0.05), each)
-
-
-@pytest.mark.parametrize(
-    ("repetitions", "looks"),
-    [
-        (200, (15, 30, 60, 120, 200)),
-        pytest.param(2000, range(10, 401, 10), marks=pytest.mark.validity),
-    ],
-    ids=["short", "long"],
-)
-def test_looking_often_fails_as_rarely_as_promised_and_a_bound_for_one_n_does_not(
-    repetitions, looks
-):
-    """Signs of mean 0. The one-sided test for a fixed n, looked at as often, fails too often."""
-    rng = np.random.default_rng(7)
-    delta, n = 0.05, max(looks)
-    signs = rng.choice([-1.0, 1.0], (repetitions, n))
-    failed = np.zeros(repetitions, bool)
-    for look in looks:
-        failed |= difference_lower(signs[:, :look], delta=delta) > 0
-    most = binom.ppf(1 - 1e-6, repetitions, delta)
-    assert failed.sum() <= most
-    naive = np.cumsum(signs, axis=1) > 1.645 * np.sqrt(np.arange(1, n + 1))
-    assert naive[:, 9:].any(axis=1).sum() > most

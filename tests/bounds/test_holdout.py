@@ -72,15 +72,6 @@ def test_no_bound_is_below_the_floor_and_an_all_in_bet_is_on_it(rng):
             assert bound >= floor
 
 
-def test_a_bound_below_the_floor_fails_too_often_on_its_worst_case():
-    """(H.6), the proof by numbers: mass p on 1, else the mean; (1 - p)^n > delta, yet mean' > u."""
-    mean, n, delta = 0.01, 50, 0.025
-    below = risk_floor(mean, n=n, delta=delta) - 1e-6
-    p = 1 - delta ** (1 / n) - 1e-7
-    assert (1 - p) ** n > delta
-    assert p + (1 - p) * mean > below
-
-
 @pytest.mark.parametrize("n", [1, 2, 10, 100, 1000, 10_000])
 def test_clopper_pearson_is_the_exact_binomial_bound_rounded_outward(n):
     for k in sorted({0, min(1, n), n // 10, n // 3, n - 1, n}):
@@ -98,13 +89,3 @@ def test_clopper_pearson_is_the_exact_binomial_bound_rounded_outward(n):
 )
 def test_clopper_pearson_is_rounded_outward_for_many_trials_and_tiny_delta(k, n, delta):
     assert_binomial_bounds_are_outward_and_near(k, n, delta)
-
-
-def test_clopper_pearson_closed_forms():
-    """No success: 1 - delta^(1/n). All successes: delta^(1/n) below, 1 above."""
-    root = 0.05 ** (1 / 100)
-    assert clopper_pearson_upper([0, 100], n=100, delta=0.05) == pytest.approx([1 - root, 1])
-    assert clopper_pearson_lower([0, 100], n=100, delta=0.05) == pytest.approx([0, root])
-    assert clopper_pearson_lower(0, n=100, delta=0.05) == 0
-    assert clopper_pearson_upper(100, n=100, delta=0.05) == 1
-    assert isinstance(clopper_pearson_upper(3, n=10, delta=0.05), np.float64)

@@ -5,6 +5,8 @@ from importlib import import_module
 import mpmath as mp
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tightrope.bounds import kl, kl_inverse_lower, kl_inverse_upper
 from tightrope.bounds.kl import _BLOCK, _bisected_root
@@ -124,3 +126,19 @@ def test_blocks_do_not_mix_elements(side, rng):
     sample = [0, 1, _BLOCK - 1, _BLOCK, 2 * _BLOCK - 1, 2 * _BLOCK, size - 1]
     for i in [*sample, *rng.integers(size, size=200).tolist()]:
         assert found[i] == pytest.approx(float(INVERSES[side](q[i], budget[i])), rel=1e-12), i
+
+
+@settings(deadline=None, derandomize=True, max_examples=300)
+@given(st.floats(0, 1), st.floats(0, 1), st.floats(1e-6, np.inf), st.floats(1e-6, np.inf))
+def test_inverses_rise_with_the_mean_and_move_outward_with_the_budget(q, other, budget, more):
+    """They are at most 1e-9 out of order; and each uses up its budget, or is at its end."""
+    (q, other), (budget, more), slack = sorted([q, other]), sorted([budget, more]), 1e-9
+    low, high = kl_inverse_lower(q, budget), kl_inverse_upper(q, budget)
+    assert 0 <= low <= q <= high <= 1
+    assert low <= kl_inverse_lower(other, budget) + slack
+    assert high <= kl_inverse_upper(other, budget) + slack
+    assert low >= kl_inverse_lower(q, more) - slack
+    assert high <= kl_inverse_upper(q, more) + slack
+    rounding = 1e-14 * (1 + budget) if budget < np.inf else 0
+    assert high == 1 or kl(q, high) >= budget - rounding
+    assert low == 0 or kl(q, low) >= budget - rounding

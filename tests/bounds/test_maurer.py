@@ -50,11 +50,3 @@ def test_xi_is_never_above_the_constant_of_the_paper():
     assert (xi(n) >= np.sqrt(n)).all()
     assert (np.diff(xi(n)) > 0).all()
     assert xi(1) == 2
-
-
-def test_xi_has_the_shape_of_its_argument():
-    table = xi([[1, 100], [100, 7]])
-    assert table.shape == (2, 2)
-    assert table[0, 1] == table[1, 0] == xi(100)
-    assert isinstance(xi(100), np.float64)
-    assert xi(np.array([], dtype=int)).shape == (0,)

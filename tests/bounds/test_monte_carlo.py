@@ -34,29 +34,6 @@ def test_the_bound_is_the_exact_value_rounded_outward(bound, draws, rng):
             assert exact_kl(q, nearer) < budget, (mean, delta)
 
 
-def test_closed_forms_where_every_draw_agrees():
-    """1 - delta^(1/n) above a mean of 0, delta^(1/n) below a mean of 1."""
-    root = 0.01 ** (1 / 500)
-    assert monte_carlo_upper(0.0, draws=500, delta=0.01) == pytest.approx(1 - root, rel=1e-12)
-    assert monte_carlo_lower(1.0, draws=500, delta=0.01) == pytest.approx(root, rel=1e-12)
-    assert monte_carlo_upper(1.0, draws=500, delta=0.01) == 1
-    assert monte_carlo_lower(0.0, draws=500, delta=0.01) == 0
-
-
-def test_one_side_mirrors_the_other(rng):
-    mean = rng.integers(0, 1025, 50) / 1024  # 1 - mean has no rounding error
-    lower = monte_carlo_lower(mean, draws=64, delta=0.05)
-    assert lower == pytest.approx(1 - monte_carlo_upper(1 - mean, draws=64, delta=0.05), abs=2e-9)
-
-
-@both
-def test_more_draws_and_less_confidence_tighten(bound):
-    by_draws = np.abs(bound(0.3, draws=[1, 10, 100, 1000], delta=0.05) - 0.3)
-    by_delta = np.abs(bound(0.3, draws=100, delta=[0.001, 0.01, 0.1, 0.9]) - 0.3)
-    assert (np.diff(by_draws) < 0).all()
-    assert (np.diff(by_delta) < 0).all()
-
-
 # --- Unequal weights (C.3) ------------------------------------------------------------------------
 
 

@@ -118,8 +118,9 @@ def test_a_table_is_forecast_task_by_task():
 
 
 def test_wrong_numbers_of_episodes_are_refused(issued):
-    with pytest.raises(InputError, match="`episodes` must be a whole number of at least 1"):
-        forecast(issued["auto", "step"], 0)
+    for count in (0, -1):
+        with pytest.raises(InputError, match="at least"):
+            forecast(issued["auto", "step"], count)
     with pytest.raises(InputError, match="below 10 episodes in all"):
         forecast(issued["holdout", "step"], 10)
 

@@ -63,8 +63,8 @@ def test_a_wrapped_environment_is_the_environment_with_a_status(pendulum, monito
         assert outcome == watched
     assert outcome[2]  # truncated
     assert wrapped.status.step == 200
-    with pytest.raises(InputError, match=r"with 3 numbers in an observation, found 4 in 'CartPole"):
-        MonitorWrapper(gym.make("CartPole-v1"), monitor)
+    with pytest.raises(InputError, match=r"an observation of 3 finite numbers.* of shape \(4,\)"):
+        MonitorWrapper(gym.make("CartPole-v1"), monitor).reset()
 
 
 # --- the command --------------------------------------------------------------------------------

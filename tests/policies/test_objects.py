@@ -9,6 +9,7 @@ import custom_environments
 import numpy as np
 import pytest
 import torch
+from refusals import refused
 
 from tightrope.environments import make_env
 from tightrope.errors import InputError
@@ -142,9 +143,8 @@ def test_a_file_that_cannot_give_the_policy_is_an_input_error_of_one_line(
     source, name, words, user_file
 ):
     user_file.write_text(source)
-    with pytest.raises(InputError, match=words) as refusal:
+    with refused(words):
         load_policy(f"{user_file}:{name}", environment())
-    assert "\n" not in str(refusal.value)
 
 
 def test_what_names_no_policy_is_an_input_error():

@@ -2,7 +2,6 @@
 
 import contextlib
 import io
-import os
 import pickle
 import re
 import sys
@@ -15,10 +14,12 @@ import numpy as np
 import pytest
 import torch
 from command import run
+from opcodes import Bomb
+from refusals import refused
 
 from tightrope.environments import make_env
 from tightrope.errors import InputError
-from tightrope.policies import BLOCK, act_in_blocks, check_fit, load_policy
+from tightrope.policies import act_in_blocks, check_fit, load_policy
 
 RNG = np.random.default_rng(0)
 OBSERVATIONS = RNG.normal(0, 1, (37, 5)).astype(np.float32)
@@ -120,13 +121,20 @@ def program(tmp_path_factory):
 
 
 @pytest.mark.parametrize(("suffix", "batch"), CASES)
-def test_a_program_gives_the_output_of_its_network(suffix, batch, program):
-    policy = loaded(program(suffix, batch))
+def test_a_program_gives_the_output_of_its_network_where_it_fits(suffix, batch, program):
+    path = program(suffix, batch)
+    policy = loaded(path)
     check_fit(policy, environment())
     actions = act_in_blocks(policy, OBSERVATIONS, NO_NOISE)
     np.testing.assert_allclose(actions, EXPECTED, atol=1e-5, rtol=0)
     assert policy.deterministic
     assert policy.noise_size == 0
+    for name in ("Pendulum-v1", "Five-v0", "FiveKeys-v0"):  # observations, width, kind of actions
+        env = environment(name)
+        with refused() as refusal:
+            check_fit(loaded(path, env), env)
+        spaces = str(env.observation_space), str(env.action_space)
+        assert any(space in str(refusal.value) for space in spaces), str(refusal.value)
 
 
 def test_an_onnx_file_exported_by_torch_is_read(tmp_path):
@@ -159,23 +167,13 @@ def test_a_program_travels_to_a_worker_after_it_has_been_used(suffix, program, m
     np.testing.assert_allclose(copy.act(OBSERVATIONS, NO_NOISE), EXPECTED, atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("batch", [1, 4, 16])
-def test_a_fixed_batch_size_leaves_rows_independent_of_each_other(batch, program):
-    policy = load_policy(program("onnx", batch), environment())
-    for seed in range(4):
-        rows = np.random.default_rng(seed).permutation(len(OBSERVATIONS))[:BLOCK]
-        actions = policy.act(OBSERVATIONS[rows], NO_NOISE[:BLOCK])
-        np.testing.assert_allclose(actions, EXPECTED[rows], atol=1e-5, rtol=0)
-
-
 @pytest.mark.parametrize("suffix", ["pt", "pt2", "onnx"])
 def test_a_damaged_program_is_an_input_error(suffix, program, tmp_path):
     content, path = program(suffix).read_bytes(), tmp_path / f"damaged.{suffix}"
     for kept in (0, 1, 20, len(content) // 2, len(content) - 1):
         path.write_bytes(content[:kept])
-        with pytest.raises(InputError, match="cannot load") as refusal:
+        with refused("cannot load"):
             check_fit(loaded(path), environment())
-        assert "\n" not in str(refusal.value)
 
 
 class Writing(torch.nn.Module):
@@ -199,16 +197,6 @@ def rewritten(path, old, change):
 
 def scripted(kind):
     return lambda path, marker, program: torch.jit.script(kind(str(marker))).save(str(path))
-
-
-class Bomb:
-    """Unpickling it creates the marker, a folder."""
-
-    def __init__(self, marker):
-        self.marker = marker
-
-    def __reduce__(self):
-        return os.mkdir, (str(self.marker),)
 
 
 def pickles(path, marker, program):
@@ -257,11 +245,12 @@ def test_a_program_of_torch_runs_only_with_trust(suffix, arm, program, tmp_path,
     assert marker.exists()  # so it was armed indeed
 
 
-@pytest.mark.parametrize("suffix", ["pt", "ts", "pt2"])
-def test_nothing_of_a_torch_file_is_looked_at_without_trust(suffix, program, tmp_path):
+def test_nothing_of_a_torch_file_is_looked_at_without_trust(program, tmp_path):
     """The refusal is the same for a good program and for what is none."""
-    (tmp_path / f"nonsense.{suffix}").write_bytes(b"nonsense")
-    for path in (program("pt2" if suffix == "pt2" else "ts"), tmp_path / f"nonsense.{suffix}"):
+    nonsense = [tmp_path / f"nonsense.{suffix}" for suffix in ("pt", "ts", "pt2")]
+    for path in (program("pt2"), program("ts"), *nonsense):
+        if path in nonsense:
+            path.write_bytes(b"nonsense")
         with pytest.raises(InputError, match=r"expected `trust` with .* if you trust its author"):
             load_policy(path, environment())
 
@@ -302,43 +291,22 @@ def test_an_onnx_program_cannot_read_weights_from_elsewhere(tmp_path, monkeypatc
             check_fit(load_policy(path, environment()), environment())
 
 
-def test_a_missing_onnx_runtime_is_answered_with_the_remedy(monkeypatch, tmp_path):
-    path = tmp_path / "any.onnx"
-    path.write_bytes(b"never read")
-    monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(InputError, match=r'pip install "tightrope\[onnx\]"'):
-        check_fit(load_policy(path, environment()), environment())
-
-
-def test_an_onnx_program_with_two_inputs_is_an_input_error(tmp_path):
+def test_an_onnx_program_of_two_inputs_or_without_the_runtime_is_one_line(tmp_path, monkeypatch):
     pytest.importorskip("onnxruntime")
     path = tmp_path / "two.onnx"
     path.write_bytes(onnx_model(None, inputs=2))
     with pytest.raises(InputError, match="one input"):
         check_fit(load_policy(path, environment()), environment())
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(InputError, match=r'pip install "tightrope\[onnx\]"'):
+        check_fit(load_policy(path, environment()), environment())
 
 
-@pytest.mark.parametrize(("suffix", "batch"), CASES)
-def test_a_program_for_another_environment_is_refused_with_the_environments_space(
-    suffix, batch, program
-):
-    for name in ("Pendulum-v1", "Five-v0", "FiveKeys-v0"):  # observations, width, kind of actions
-        env = environment(name)
-        with pytest.raises(InputError) as refusal:
-            check_fit(loaded(program(suffix, batch), env), env)
-        spaces = str(env.observation_space), str(env.action_space)
-        assert any(space in str(refusal.value) for space in spaces), str(refusal.value)
-        assert "\n" not in str(refusal.value)
-
-
-def test_a_program_cannot_sample_and_takes_no_statistics(program, tmp_path):
+def test_a_program_cannot_sample_takes_no_statistics_and_must_be_there(program, tmp_path):
     with pytest.raises(InputError, match="`sample`"):
         load_policy(program("pt"), environment(), sample=True, trust=True)
     with pytest.raises(InputError, match="`normalize`"):
         load_policy(program("pt"), environment(), normalize=tmp_path / "statistics.npz")
-
-
-@pytest.mark.parametrize("suffix", ["pt", "ts", "pt2", "onnx", "zip", "safetensors"])
-def test_a_policy_that_is_not_there_is_an_input_error(suffix, tmp_path):
-    with pytest.raises(InputError, match="nothing at"):
-        load_policy(tmp_path / f"nowhere.{suffix}", environment())
+    for suffix in (*MAKERS, "zip", "safetensors"):
+        with pytest.raises(InputError, match="nothing at"):
+            load_policy(tmp_path / f"nowhere.{suffix}", environment())

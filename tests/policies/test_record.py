@@ -8,9 +8,9 @@ import os
 import custom_environments  # noqa: F401
 import numpy as np
 import pytest
+from refusals import refused
 
 from tightrope.environments import EnvInfo, make_env
-from tightrope.errors import InputError
 from tightrope.files import sha256
 from tightrope.policies import (
     TrainingRecord,
@@ -58,12 +58,6 @@ def path(folder):
     return folder / "policy.json"
 
 
-def refused(call, words):
-    with pytest.raises(InputError, match=words) as refusal:
-        call()
-    assert "\n" not in str(refusal.value)
-
-
 # --- the file -------------------------------------------------------------------------------------
 
 
@@ -102,7 +96,8 @@ def test_a_range_of_no_episode_is_kept_as_none_at_all(low, high, tmp_path):
 def test_settings_that_are_not_for_json_are_refused_and_leave_no_file(tmp_path):
     for value in (math.nan, object(), np.ones(2)):
         made = record(settings={"x": value})
-        refused(lambda made=made: save_record(made, path(tmp_path)), "finite numbers and texts")
+        with refused("finite numbers and texts"):
+            save_record(made, path(tmp_path))
     assert os.listdir(tmp_path) == []
 
 
@@ -128,11 +123,14 @@ def test_a_damaged_record_is_one_line_with_the_file(folder):
     text = place.read_text()  # truncated from where it says what it is
     for damaged in [*texts, *(text[:kept] for kept in range(37, len(text) - 2, 37))]:
         place.write_text(damaged)
-        refused(lambda: load_record(place), r"policy\.json")
+        with refused(r"policy\.json"):
+            load_record(place)
         if "tightrope.training/" in damaged:
-            refused(lambda: find_record(folder), r"policy\.json")
+            with refused(r"policy\.json"):
+                find_record(folder)
     for nowhere in (folder, folder / "nothing.json"):
-        refused(lambda nowhere=nowhere: load_record(nowhere), "cannot read")
+        with refused("cannot read"):
+            load_record(nowhere)
 
 
 # --- finding it -----------------------------------------------------------------------------------
@@ -155,15 +153,16 @@ def test_a_policy_that_is_not_the_records_is_refused(folder):
     for name in FILES:
         with (folder / name).open("ab") as stream:
             stream.write(b" ")
-        refused(
-            lambda name=name: find_record(folder / name), f"{name}: it was changed after training"
-        )
+        with refused(f"{name}: it was changed after training"):
+            find_record(folder / name)
     path(folder).unlink()
     save_record(record(), path(folder))
-    refused(lambda: find_record(folder), "changed after training")
+    with refused("changed after training"):
+        find_record(folder)
     for name in FILES:
         (folder / name).unlink()
-    refused(lambda: find_record(folder), r"policy\.safetensors or policy\.zip")
+    with refused(r"policy\.safetensors or policy\.zip"):
+        find_record(folder)
 
 
 def test_what_has_no_record_is_found_without_one(folder, tmp_path):
@@ -177,7 +176,8 @@ def test_what_has_no_record_is_found_without_one(folder, tmp_path):
         assert find_record(folder) is None
         assert find_record(folder / "policy.zip") is None
     empty = tmp_path / "empty"
-    refused(lambda: load_policy(empty, make_env("FiveWide-v0")), "without a policy")
+    with refused("without a policy"):
+        load_policy(empty, make_env("FiveWide-v0"))
 
 
 def test_a_range_is_for_the_same_environment_and_discount_factor_only():

@@ -4,6 +4,8 @@ A bound that fails with probability at most delta fails in R independent repetit
 `binom.ppf(1 - 1e-6, R, delta)` times, except with probability 1e-6. Deliberately wrong bounds are
 put through the same counting, to show that it would notice. Short versions run by default, the
 long ones with `-m validity`.
+
+A guarantee is a function from (rng, repetitions, n, delta) to whether it failed in each repetition.
 """
 
 from itertools import pairwise
@@ -19,6 +21,8 @@ from tightrope.bounds import (
     betting_upper,
     clopper_pearson_lower,
     clopper_pearson_upper,
+    default_bets,
+    difference_lower,
     effective_draws,
     holdout_kl,
     joint_tolerance,
@@ -30,25 +34,12 @@ from tightrope.bounds import (
     planned_bets,
     recursive_bound,
     split_kl,
+    target_bets,
     tolerance_rank,
     tolerance_share,
 )
 
-
-def sizes(short, long):
-    """(repetitions, n, delta): the short settings by default, the long ones on request."""
-    long = [pytest.param(*setting, marks=pytest.mark.validity) for setting in long]
-    return pytest.mark.parametrize(("repetitions", "n", "delta"), [*short, *long])
-
-
-def most_failures(repetitions, delta):
-    return binom.ppf(1 - 1e-6, repetitions, delta)
-
-
-@pytest.fixture
-def rng():
-    return np.random.default_rng(20250106)
-
+GUARANTEES = {}
 
 # --- One mean: values (repetitions, n) in [0, 1] and the average of their expectations ----------
 
@@ -141,88 +132,102 @@ LOWER = {
     "betting_lower": lambda x, d: betting_lower(x, delta=d),
     "clopper_pearson_lower": lambda x, d: clopper_pearson_lower(x.sum(-1), n=x.shape[-1], delta=d),
 }
-BOUNDS = UPPER | LOWER
-CASES = [(b, s) for b in BOUNDS for s in (TRIALS if b.startswith("clopper") else SOURCES)]
-WRONG = {  # on fair coins, where about half of all means err on either side
-    "mean as upper": (lambda x, d: x.mean(-1), False),
-    "mean as lower": (lambda x, d: x.mean(-1), True),
-    "upper at 4 delta": (lambda x, d: UPPER["clopper_pearson_upper"](x, min(4 * d, 0.6)), False),
-    "lower at 4 delta": (lambda x, d: LOWER["clopper_pearson_lower"](x, min(4 * d, 0.6)), True),
+
+
+def of_one_mean(bound, source, sign=1):
+    """(C.1), (C.2), (H.1) to (H.5), and (P.1) and (P.3) at KL = 0; sign -1 for a lower bound."""
+
+    def failed(rng, repetitions, n, delta):
+        values, truth = source(rng, repetitions, n)
+        return sign * bound(values, delta) < sign * truth
+
+    return failed
+
+
+GUARANTEES |= {
+    f"{name}, {source}": of_one_mean(bound, SOURCES[source], 1 if name in UPPER else -1)
+    for name, bound in (UPPER | LOWER).items()
+    for source in (TRIALS if name.startswith("clopper") else SOURCES)
 }
-short_and_long = sizes(
-    [(1000, 30, 0.05), (1000, 30, 0.2)],
-    [(4000, n, delta) for n in (5, 100) for delta in (0.01, 0.05, 0.2)],
-)
 
 
-def failures(values, truth, bound, is_lower, delta):
-    bounds = bound(values, delta)
-    return np.count_nonzero(bounds > truth if is_lower else bounds < truth)
+def of_planned_bets(source, sign):
+    """(H.2), (H.3): 8 plans, each on 10 free values of its own, for an 8th of the repetitions."""
+
+    def failed(rng, repetitions, n, delta):
+        found = []
+        for _ in range(8):
+            free, _ = source(rng, 1, 10)  # a plan for the lower bound is one for 1 - values
+            bets, weights = planned_bets(free if sign > 0 else 1 - free, n=n, delta=delta)
+            bound = betting_upper if sign > 0 else betting_lower
+            values, truth = source(rng, repetitions // 8, n)
+            stated = bound(values, delta=delta, bets=bets, weights=weights)
+            found.append(sign * stated < sign * truth)
+        return np.concatenate(found)
+
+    return failed
 
 
-@short_and_long
-@pytest.mark.parametrize(("bound", "source"), CASES)
-def test_a_bound_on_one_mean_fails_at_most_at_its_rate(bound, source, repetitions, n, delta, rng):
-    """(C.1), (C.2), (H.1) to (H.5), and (P.1) and (P.3) at KL = 0."""
-    values, truth = SOURCES[source](rng, repetitions, n)
-    count = failures(values, truth, BOUNDS[bound], bound in LOWER, delta)
-    assert count <= most_failures(repetitions, delta)
+GUARANTEES |= {
+    f"planned bets, {source}, {sign}": of_planned_bets(SOURCES[source], sign)
+    for source in ("beta(0.3, 3)", "rare disaster", "catastrophes", "catastrophes, ever likelier")
+    for sign in (1, -1)
+}
 
 
-@pytest.mark.parametrize("delta", [0.05, 0.2])
-@pytest.mark.parametrize("wrong", WRONG)
-def test_the_counting_notices_a_wrong_bound_on_one_mean(wrong, delta, rng):
-    values, truth = bernoulli(constant(0.5))(rng, 500, 30)
-    assert failures(values, truth, *WRONG[wrong], delta) > most_failures(500, delta)
+def looks_at(n):
+    """Up to 25 numbers of values, ever further apart, the first and the last among them."""
+    return np.unique(np.geomspace(1, n, 25).round().astype(int))
 
 
-@pytest.mark.parametrize("bound", ["betting_upper, all in", "pac_bayes_bet, bold"])
-def test_the_counting_notices_a_bound_below_the_floor(bound, rng):
-    """(H.6): at four times its delta a bold bet does not reckon with catastrophes unseen."""
-    values, truth = catastrophes(0)(rng, 2000, 30)
-    assert failures(values, truth, UPPER[bound], False, 0.2) > most_failures(2000, 0.05)
+def at_any_time(bound, source, looks_at=looks_at):
+    """(H.7), (D.1) with the worst stopping rule: a bound that is wrong at any of many looks."""
+
+    def failed(rng, repetitions, n, delta):
+        (values, mean), stated = source(rng, repetitions, n), bound(rng, source, n, delta)
+        looks = (stated(values[:, :look]) < mean * (1 - 1e-6) for look in looks_at(n))
+        return np.any(list(looks), axis=0)
+
+    return failed
 
 
-# --- Bets planned on free values of the same source ----------------------------------------------
+def aimed(factor):
+    """Bets against a target, planned on free values that are not used again."""
+
+    def bound(rng, source, n, delta):
+        free, mean = source(rng, 1, 40)
+        bets, weights = target_bets(free, target=min(factor * mean, 0.99), n=n)
+        return lambda values: betting_upper(values, delta=delta, bets=bets, weights=weights)
+
+    return bound
 
 
-def mirrored(bets):
-    """A plan for the lower bound is one for the upper bound on 1 - values."""
-    return lambda values, **case: bets(1 - values, **case)
+def default(rng, source, n, delta):
+    bets, weights = default_bets(n)
+    return lambda values: betting_upper(values, delta=delta, bets=bets, weights=weights)
 
 
-@short_and_long
-@pytest.mark.parametrize(
-    ("bound", "plan", "is_lower"),
-    [
-        pytest.param(betting_upper, planned_bets, False, id="upper"),
-        pytest.param(betting_lower, mirrored(planned_bets), True, id="lower"),
-    ],
-)
-@pytest.mark.parametrize(
-    "source",
-    [
-        "beta(0.3, 3)",
-        "rare disaster",
-        "catastrophes",
-        "catastrophes, ever likelier",
-        "bernoulli alternating",
-        "beta increasing",
-    ],
-)
-def test_planned_bets_fail_at_most_at_their_rate(
-    bound, plan, is_lower, source, repetitions, n, delta, rng
-):
-    """(H.2), (H.3): 8 plans, each on 10 values of its own, each for an 8th of the repetitions."""
-    count = 0
-    for _ in range(8):
-        free, _ = SOURCES[source](rng, 1, 10)
-        bets, weights = plan(free, n=n, delta=delta)
-        values, truth = SOURCES[source](rng, repetitions // 8, n)
-        bounds = bound(values, delta=delta, bets=bets, weights=weights)
-        count += np.count_nonzero(bounds > truth if is_lower else bounds < truth)
-    assert count <= most_failures(repetitions, delta)
+def fixed_n(rng, source, n, delta):
+    return lambda values: holdout_kl(values.mean(-1), n=values.shape[-1], delta=delta)
 
+
+ALIKE = {name: SOURCES[name] for name in ("rare disaster", "beta(0.3, 3)", "bernoulli(0.5)")}
+GUARANTEES |= {
+    f"stopping, {name}, {factor}": at_any_time(aimed(factor), source)
+    for name, source in ALIKE.items()
+    for factor in (0.7, 1.0, 1.5)
+}
+GUARANTEES["stopping, default bets"] = at_any_time(default, SOURCES["bernoulli(0.5)"])
+
+
+def stopped_difference(rng, repetitions, n, delta):
+    """(D.1): signs of mean 0."""
+    signs = rng.choice([-1.0, 1.0], (repetitions, n))
+    looks = [difference_lower(signs[:, :look], delta=delta) > 0 for look in looks_at(n)]
+    return np.any(looks, axis=0)
+
+
+GUARANTEES["stopping, differences"] = stopped_difference
 
 # --- Draws with unequal weights and unequal means: (C.3) -----------------------------------------
 #
@@ -255,25 +260,22 @@ WEIGHTED = {
 }
 
 
-@short_and_long
-@pytest.mark.parametrize("source", WEIGHTED)
-def test_weighted_draws_fail_at_most_at_their_rate(source, repetitions, n, delta, rng):
+def of_weighted_draws(source, bound, sign, draws=None):
     """(C.3): (C.1) and (C.2) with the number of draws the weights are worth."""
-    draws, weights, truth = WEIGHTED[source](rng, repetitions, n)
-    case = {"draws": effective_draws(weights), "delta": delta}
-    mean = np.minimum(draws @ weights, 1.0)
-    above = np.count_nonzero(monte_carlo_upper(mean, **case) < truth)
-    below = np.count_nonzero(monte_carlo_lower(mean, **case) > truth)
-    assert max(above, below) <= most_failures(repetitions, delta)
+
+    def failed(rng, repetitions, n, delta):
+        drawn, weights, truth = source(rng, repetitions, n)
+        worth = {"draws": draws or effective_draws(weights), "delta": delta}
+        return sign * bound(np.minimum(drawn @ weights, 1.0), **worth) < sign * truth
+
+    return failed
 
 
-def test_the_counting_notices_draws_counted_without_their_weights(rng):
-    first_half = weighted(coins, lambda n: np.where(np.arange(n) == 0, n - 1, 1), constant(0.5))
-    draws, weights, truth = first_half(rng, 500, 30)
-    assert effective_draws(weights) == 2
-    wrong = monte_carlo_upper(draws @ weights, draws=30, delta=0.05)
-    assert np.count_nonzero(wrong < truth) > most_failures(500, 0.05)
-
+GUARANTEES |= {
+    f"weighted draws, {name}, {sign}": of_weighted_draws(source, bound, sign)
+    for name, source in WEIGHTED.items()
+    for bound, sign in ((monte_carlo_upper, 1), (monte_carlo_lower, -1))
+}
 
 # --- A loss in an interval: split_kl at KL = 0 ---------------------------------------------------
 
@@ -310,30 +312,29 @@ def split_parts(x, mu):
     return np.maximum(0, x - mu).mean(-1), np.maximum(0, mu - x).mean(-1)
 
 
-def split_bound(plus, minus, *, mu, n, delta):
-    return split_kl(plus, minus, kl=0, n=n, delta=delta, low=LOW, high=HIGH, mu=mu)
-
-
-@short_and_long
-@pytest.mark.parametrize("mu", [-0.5, 0.0, 0.3, 1.0])
-@pytest.mark.parametrize("loss", LOSSES)
-def test_split_kl_fails_at_most_at_its_rate(loss, mu, repetitions, n, delta, rng):
+def of_split_kl(loss, mu, wrong=None):
     """(P.2)."""
-    x, truth = LOSSES[loss](rng, repetitions, n)
-    bounds = split_bound(*split_parts(x, mu), mu=mu, n=n, delta=delta)
-    count = np.count_nonzero(bounds < truth)
-    assert count <= most_failures(repetitions, delta)
+
+    def failed(rng, repetitions, n, delta):
+        x, truth = loss(rng, repetitions, n)
+        plus, minus = split_parts(x, mu)
+        if wrong == "swapped":
+            plus, minus = minus, plus
+        elif wrong == "mean":
+            return plus - minus < truth
+        case = {"kl": 0, "n": n, "delta": delta, "low": LOW, "high": HIGH, "mu": mu}
+        return split_kl(plus, minus, **case) < truth
+
+    return failed
 
 
-def test_the_counting_notices_wrong_uses_of_the_two_parts(rng):
-    x, truth = three_points(constant(0.2))(rng, 500, 100)
-    plus, minus = split_parts(x, 0.0)
-    swapped = split_bound(minus, plus, mu=0.0, n=100, delta=0.05)
-    for wrong in (swapped, plus - minus):
-        assert np.count_nonzero(wrong < truth) > most_failures(500, 0.05)
+GUARANTEES |= {
+    f"split_kl, {name}, {mu}": of_split_kl(loss, mu)
+    for name, loss in LOSSES.items()
+    for mu in (-0.5, 0.0, 0.3, 1.0)
+}
 
-
-# --- Posteriors chosen after seeing the data: (P.1) for all of them at once ----------------------
+# --- Posteriors chosen after seeing the data: a failure is one of any of them --------------------
 #
 # Each family gives (empirical risk, risk, KL), all of shape (repetitions, posteriors).
 
@@ -387,23 +388,17 @@ FAMILIES = {
 }
 
 
-@short_and_long
-@pytest.mark.parametrize("family", FAMILIES)
-def test_pac_bayes_kl_holds_for_all_posteriors_at_once(family, repetitions, n, delta, rng):
-    """(P.1): a repetition counts as a failure if the bound fails for any of the posteriors."""
-    empirical, risk, kl = FAMILIES[family](rng, repetitions, n)
-    failed = (pac_bayes_kl(empirical, kl=kl, n=n, delta=delta) < risk).any(-1)
-    assert np.count_nonzero(failed) <= most_failures(repetitions, delta)
+def of_posteriors(family, price=1.0):
+    """(P.1) for all posteriors at once; the divergence is charged at its price."""
+
+    def failed(rng, repetitions, n, delta):
+        empirical, risk, kl = family(rng, repetitions, n)
+        return (pac_bayes_kl(empirical, kl=price * kl, n=n, delta=delta) < risk).any(-1)
+
+    return failed
 
 
-@pytest.mark.parametrize("delta", [0.05, 0.2])
-def test_the_counting_notices_a_posterior_that_does_not_pay_its_divergence(delta, rng):
-    empirical, risk, _ = fitted_to_noise(rng, 500, 30)
-    failed = (pac_bayes_kl(empirical, kl=0.0, n=30, delta=delta) < risk).any(-1)
-    assert np.count_nonzero(failed) > most_failures(500, delta)
-
-
-# --- The same for (P.3): each family gives (mean bet loss, risk, KL) for a bet -------------------
+GUARANTEES |= {f"pac_bayes_kl, {name}": of_posteriors(each) for name, each in FAMILIES.items()}
 
 
 def best_of(source, predictors=20):
@@ -432,22 +427,21 @@ BET_FAMILIES = {
 }
 
 
-@short_and_long
-@pytest.mark.parametrize("bet", [0.2, 0.9, 0.999])
-@pytest.mark.parametrize("family", BET_FAMILIES)
-def test_pac_bayes_bet_holds_for_all_posteriors_at_once(family, bet, repetitions, n, delta, rng):
-    """(P.3): a repetition counts as a failure if the bound fails for any of the posteriors."""
-    mean, risk, kl = BET_FAMILIES[family](rng, repetitions, n, bet)
-    failed = (pac_bayes_bet(mean, bet=bet, kl=kl, n=n, delta=delta) < risk).any(-1)
-    assert np.count_nonzero(failed) <= most_failures(repetitions, delta)
+def of_bets(family, bet, price=1.0):
+    """(P.3) for all posteriors at once; each family gives (mean bet loss, risk, KL)."""
+
+    def failed(rng, repetitions, n, delta):
+        mean, risk, kl = family(rng, repetitions, n, bet)
+        return (pac_bayes_bet(mean, bet=bet, kl=price * kl, n=n, delta=delta) < risk).any(-1)
+
+    return failed
 
 
-@pytest.mark.parametrize("family", [bets_on_noise, best_of(catastrophes(0, unseen=0.01))])
-def test_the_counting_notices_a_bet_that_does_not_pay_its_divergence(family, rng):
-    mean, risk, _ = family(rng, 500, 30, 0.9)
-    failed = (pac_bayes_bet(mean, bet=0.9, kl=0.0, n=30, delta=0.05) < risk).any(-1)
-    assert np.count_nonzero(failed) > most_failures(500, 0.05)
-
+GUARANTEES |= {
+    f"pac_bayes_bet, {name}, {bet}": of_bets(family, bet)
+    for name, family in BET_FAMILIES.items()
+    for bet in (0.2, 0.9, 0.999)
+}
 
 # --- The recursion (R.1) over three portions of the bump family ----------------------------------
 
@@ -486,31 +480,12 @@ def failed_recursions(rng, repetitions, n, delta, delta_prime, first_bound, exce
         case = {"kl": divergence[t - 1], "n": rest.shape[1], "delta": delta / T}
         excesses.append(excess_bound(plus, minus, **case))
     risks = np.stack([bump_risk(*fit, CENTRE, SPREAD)[:, 0, 0] for fit in fits[1:]])
-    return np.count_nonzero((recursive_bound(first, excesses, kappa=KAPPA) < risks).any(0))
+    return (recursive_bound(first, excesses, kappa=KAPPA) < risks).any(0)
 
 
-@sizes(
-    [(1000, 48, 0.05), (1000, 48, 0.2)],
-    [(4000, n, delta) for n in (12, 100) for delta in (0.01, 0.05, 0.2)],
+GUARANTEES["recursion"] = lambda rng, repetitions, n, delta: failed_recursions(
+    rng, repetitions, max(n, 12), delta / 2, delta / 2, pac_bayes_kl, excess_kl
 )
-def test_the_recursive_bound_fails_at_most_at_its_rate(repetitions, n, delta, rng):
-    """(R.1) with delta/T for each portion, and as much again where delta' is spent on draws."""
-    count = failed_recursions(rng, repetitions, n, delta, delta, pac_bayes_kl, excess_kl)
-    assert count <= most_failures(repetitions, 2 * delta)
-
-
-@pytest.mark.parametrize(
-    ("first_bound", "excess_bound"),
-    [
-        pytest.param(pac_bayes_kl, lambda p, m, **case: excess_kl(m, p, **case), id="swapped"),
-        pytest.param(lambda q, **_: q, lambda p, m, **_: MU + p - m, id="empirical"),
-    ],
-)
-def test_the_counting_notices_a_wrong_recursion(first_bound, excess_bound, rng):
-    """From parts that are hardly more than the means of the draws."""
-    count = failed_recursions(rng, 500, 100, 0.2, 1.99 * T, first_bound, excess_bound)
-    assert count > most_failures(500, 0.2)
-
 
 # --- Shares of new episodes: (T.1) and (T.4) ------------------------------------------------------
 #
@@ -547,43 +522,127 @@ def failed_statements(scores, distribution, statements):
     return np.stack(covered, axis=-1)
 
 
-@short_and_long
-@pytest.mark.parametrize("kind", SCORES)
-def test_joint_tolerances_fail_at_most_at_their_rate(kind, repetitions, n, delta, rng):
-    """(T.1): a repetition fails if any of the statements does."""
+def of_tolerances(kind, rank=None):
+    """(T.1): all joint statements, or that at one rank."""
     draw, distribution = SCORES[kind]
-    statements = joint_tolerance(WANTED, n=n, delta=delta)
-    failed = failed_statements(draw(rng, (repetitions, n)), distribution, statements)
-    assert np.count_nonzero(failed.any(-1)) <= most_failures(repetitions, delta)
+
+    def failed(rng, repetitions, n, delta):
+        scores = draw(rng, (repetitions, n))
+        if rank is None:
+            statements = joint_tolerance(WANTED, n=n, delta=delta)
+            return failed_statements(scores, distribution, statements).any(-1)
+        share = tolerance_share(rank(n), n=n, delta=delta)
+        return distribution(np.sort(scores)[:, rank(n) - 1]) < share * (1 - 1e-12)
+
+    return failed
 
 
-@short_and_long
-@pytest.mark.parametrize("kind", SCORES)
-def test_each_tolerance_fails_at_most_at_its_rate(kind, repetitions, n, delta, rng):
-    """(T.1), rank by rank."""
+def of_means_from_tolerances(kind):
+    """(T.4): it fails not merely as rarely as a tolerance, but in no other repetition."""
     draw, distribution = SCORES[kind]
-    ordered = np.sort(draw(rng, (repetitions, n)), axis=-1)
-    for rank in {1, (n + 1) // 2, n - 1, n}:
-        share = tolerance_share(rank, n=n, delta=delta)
-        count = np.count_nonzero(distribution(ordered[:, rank - 1]) < share * (1 - 1e-12))
-        assert count <= most_failures(repetitions, delta), rank
+
+    def failed(rng, repetitions, n, delta):
+        statements = joint_tolerance(WANTED, n=n, delta=delta)
+        scores = draw(rng, (repetitions, n))
+        found = mean_from_tolerance(scores, tolerances=statements) < MEANS[kind]
+        assert not (found & ~failed_statements(scores, distribution, statements).any(-1)).any()
+        return found
+
+    return failed
 
 
-@short_and_long
-@pytest.mark.parametrize("kind", MEANS)
-def test_a_mean_from_tolerances_fails_only_where_a_tolerance_does(kind, repetitions, n, delta, rng):
-    """(T.4): not merely as rarely, but in no other repetition."""
-    draw, distribution = SCORES[kind]
-    statements = joint_tolerance(WANTED, n=n, delta=delta)
-    scores = draw(rng, (repetitions, n))
-    failed = mean_from_tolerance(scores, tolerances=statements) < MEANS[kind]
-    assert not (failed & ~failed_statements(scores, distribution, statements).any(-1)).any()
+RANKS = {"smallest": lambda n: 1, "median": lambda n: (n + 1) // 2, "largest": lambda n: n}
+GUARANTEES |= {f"joint tolerances, {kind}": of_tolerances(kind) for kind in SCORES}
+GUARANTEES |= {
+    f"tolerance, {kind}, {name}": of_tolerances(kind, rank)
+    for kind in SCORES
+    for name, rank in RANKS.items()
+}
+GUARANTEES |= {f"mean from tolerances, {kind}": of_means_from_tolerances(kind) for kind in MEANS}
+
+# --- Counting ------------------------------------------------------------------------------------
+
+
+def most_failures(repetitions, delta):
+    return binom.ppf(1 - 1e-6, repetitions, delta)
+
+
+@pytest.mark.parametrize(
+    ("repetitions", "n", "delta"),
+    [
+        *((1000, 30, 0.05), (1000, 30, 0.2)),
+        *(
+            pytest.param(4000, n, delta, marks=pytest.mark.validity)
+            for n in (5, 100)
+            for delta in (0.01, 0.05, 0.2)
+        ),
+    ],
+)
+@pytest.mark.parametrize("guarantee", GUARANTEES)
+def test_a_guarantee_fails_at_most_at_its_rate(guarantee, repetitions, n, delta):
+    failed = GUARANTEES[guarantee](np.random.default_rng(20250106), repetitions, n, delta)
+    assert failed.shape == (repetitions,)
     assert np.count_nonzero(failed) <= most_failures(repetitions, delta)
 
 
-def test_the_counting_notices_statements_that_hold_one_by_one_only(rng):
+def one_by_one(rng, repetitions, n, delta):
     """Three ranks at delta each: one of them fails more often than that."""
-    ordered = np.sort(rng.random((4000, 100)), axis=-1)
-    ranks = tolerance_rank([0.3, 0.5, 0.8], n=100, delta=0.05)
-    failed = (ordered[:, ranks - 1] < [0.3, 0.5, 0.8]).any(-1)
-    assert np.count_nonzero(failed) > most_failures(4000, 0.05)
+    ordered = np.sort(rng.random((repetitions, n)), axis=-1)
+    ranks = tolerance_rank([0.3, 0.5, 0.8], n=n, delta=delta)
+    return (ordered[:, ranks - 1] < [0.3, 0.5, 0.8]).any(-1)
+
+
+def recursion(first, excess):
+    """From parts that are hardly more than the means of the draws."""
+    return lambda rng, repetitions, n, delta: failed_recursions(
+        rng, repetitions, n, delta, 1.99 * T, first, excess
+    )
+
+
+def early_and_late(rng, repetitions, n):
+    """Values of several means, small at first: (H.7) asks for one."""
+    half = (repetitions, n // 2)
+    values = np.concatenate([0.2 * rng.random(half), 0.9 + 0.1 * rng.random(half)], axis=1)
+    return values, (0.1 + 0.95) / 2
+
+
+def at_four(bound):
+    return lambda x, delta: bound(x, min(4 * delta, 0.6))
+
+
+def always(n):
+    return range(1, n + 1)
+
+
+COIN = bernoulli(constant(0.5))
+ONE_HEAVY = weighted(coins, lambda n: np.where(np.arange(n) == 0, n - 1, 1), constant(0.5))
+WRONG = {  # what is wrong, the size of a sample, and the delta that it does not keep
+    "mean as upper": (of_one_mean(lambda x, d: x.mean(-1), COIN), 30, 0.2),
+    "mean as lower": (of_one_mean(lambda x, d: x.mean(-1), COIN, -1), 30, 0.2),
+    "upper at 4 delta": (of_one_mean(at_four(UPPER["clopper_pearson_upper"]), COIN), 30, 0.05),
+    "lower at 4 delta": (of_one_mean(at_four(LOWER["clopper_pearson_lower"]), COIN, -1), 30, 0.05),
+    # (H.6): a bold bet at four times its delta does not reckon with catastrophes unseen
+    "below the floor": (of_one_mean(at_four(one_bet(0.999)), catastrophes(0)), 30, 0.05),
+    "a bound for a fixed n, looked at always": (at_any_time(fixed_n, COIN, always), 300, 0.1),
+    "values of several means": (at_any_time(default, early_and_late), 120, 0.1),
+    "draws without weights": (of_weighted_draws(ONE_HEAVY, monte_carlo_upper, 1, 30), 30, 0.05),
+    "parts swapped": (of_split_kl(three_points(constant(0.2)), 0.0, "swapped"), 100, 0.05),
+    "parts not bounded": (of_split_kl(three_points(constant(0.2)), 0.0, "mean"), 100, 0.05),
+    "a posterior for free": (of_posteriors(fitted_to_noise, 0.0), 30, 0.2),
+    "a bet for free": (of_bets(bets_on_noise, 0.9, 0.0), 30, 0.05),
+    "the best for free": (of_bets(best_of(catastrophes(0, unseen=0.01)), 0.9, 0.0), 30, 0.05),
+    "recursion of parts swapped": (
+        recursion(pac_bayes_kl, lambda p, m, **case: excess_kl(m, p, **case)), 100, 0.2,
+    ),
+    "recursion not bounded": (
+        recursion(lambda q, **_: q, lambda p, m, **_: MU + p - m), 100, 0.2,
+    ),
+    "statements that hold one by one": (one_by_one, 100, 0.05),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_the_counting_notices_what_is_wrong(wrong):
+    guarantee, n, delta = WRONG[wrong]
+    failed = guarantee(np.random.default_rng(20250106), 1000, n, delta)
+    assert np.count_nonzero(failed) > most_failures(1000, delta)

@@ -15,7 +15,6 @@ from tightrope.audit.experiment import Audit
 from tightrope.audit.generators import FEATURES, SYNTHETIC, TASKS, SyntheticTask
 from tightrope.audit.ground_truth import Check, NewEpisodes, checks_of, checks_of_comparison
 from tightrope.certificates import Certificate, Settings, certify, settle
-from tightrope.certificates.sequential import issue_until
 from tightrope.certificates.settings import training_scaling
 from tightrope.comparison import Comparison
 from tightrope.comparison.compare import compare
@@ -125,7 +124,7 @@ def _issued(subject: _Subject, audit: Audit, seed: int) -> list[Certificate]:
     most = max(settings.pilot + settings.most for settings in decided)
     collect = subject.collect(decided[0], most)
     if audit.until != "off":
-        return [issue_until(collect, decided[0], options=asked[0])]
+        return [certify.issue_until(collect, decided[0], options=asked[0])]
     episodes, fit = collect(most, 0), shared_fits()
     return [
         certify.issue(

@@ -158,7 +158,7 @@ class Interval(Question):
             return CONTRADICTION
         if self.low <= 0 <= self.high:
             return UNDECIDED
-        neutral = self.title == _WORDS["neutral"][1]  # fewer terminations need not be better
+        neutral = self.name == "termination"  # fewer of them need not be better
         favours = "terminates early less often" if neutral else "better"
         return f"{'A' if self.low > 0 else 'B'} {favours}"
 

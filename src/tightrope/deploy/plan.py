@@ -38,9 +38,7 @@ def forecast(certificate: Certificate, episodes: int) -> tuple[Statement, ...]:
     Raises:
         InputError: there are fewer episodes than the scheme needs.
     """
-    if episodes < 1 or episodes != int(episodes):
-        raise InputError(f"`episodes` must be a whole number of at least 1, found {episodes!r}")
-    return _Forecast(certificate).statements(int(episodes))
+    return _Forecast(certificate).statements(episodes)
 
 
 def episodes_for(certificate: Certificate, conditions: Conditions) -> int | None:

@@ -34,19 +34,11 @@ class MonitorWrapper(gym.Wrapper):
         monitor: for such observations.
 
     Raises:
-        InputError: the observations are of another size.
+        InputError: on `reset`, if the observations are of another size.
     """
 
     def __init__(self, env: gym.Env, monitor: Monitor) -> None:
         super().__init__(env)
-        space = env.observation_space
-        size = gym.spaces.flatdim(space) if space.is_np_flattenable else None
-        if size != monitor.features:
-            name = str(env) if env.spec is None else env.spec.id
-            raise InputError(
-                f"expected an environment with {monitor.features} numbers in an observation, found "
-                f"{size or 'none'} in {name!r}: it is not the one that was certified"
-            )
         self.monitor = monitor
         self.status: Status | None = None
 

@@ -5,6 +5,7 @@ a chart reads the same on a phone, on a desk and on paper. Colours are the style
 """
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -12,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Axis", "Chart", "Series", "number", "plain", "short", "spread"]
+__all__ = ["Axis", "Chart", "Series", "number", "plain", "short", "spread", "typeset"]
 
 _SIDE = 1000  # of the box, in its own units
 _ROWS = {"x": 40, "point": 1000}  # of a table, for each series
@@ -165,13 +166,13 @@ def plain(values: NDArray[Any]) -> list[Any]:
 
 def number(value: float) -> str:
     """Four digits, for reading only; what is promised is rounded outward elsewhere."""
-    return _signed(f"{float(f'{value:.4g}'):,.10g}")
+    return typeset(f"{float(f'{value:.4g}'):,.10g}")
 
 
 def short(value: float) -> str:
     """A tick."""
     small = value != 0 and not 1e-3 <= abs(value) < 1e7
-    return _signed(f"{value:.3g}" if small else f"{float(f'{value:.6g}'):,.10g}")
+    return typeset(f"{value:.3g}" if small else f"{float(f'{value:.6g}'):,.10g}")
 
 
 def spread(values: NDArray[Any], most: int) -> NDArray[np.int64]:
@@ -182,8 +183,9 @@ def spread(values: NDArray[Any], most: int) -> NDArray[np.int64]:
     return np.sort(np.argsort(values, kind="stable")[ranks])
 
 
-def _signed(text: str) -> str:
-    return text.replace("-", "\N{MINUS SIGN}", 1) if text.startswith("-") else text
+def typeset(text: str) -> str:
+    """A text with minus signs in front of its negative numbers."""
+    return re.sub(r"(?<![\w.-])-(?=\d)", "\N{MINUS SIGN}", text)
 
 
 def _line(x: NDArray[np.float64], y: NDArray[np.float64]) -> str:

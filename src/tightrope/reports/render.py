@@ -4,19 +4,18 @@ import base64
 import hashlib
 import io
 import json
-import re
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from tightrope.certificates.text import percent, rounded
 from tightrope.errors import as_lines
-from tightrope.reports.charts import number
+from tightrope.reports.charts import number, typeset
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["as_json", "figure_svg", "render", "typeset"]
+__all__ = ["as_json", "figure_svg", "render"]
 
 
 def render(template: str, scripts: list[str], **values: Any) -> str:
@@ -49,11 +48,6 @@ def figure_svg(figure: Any) -> str:
         figure.savefig(stream, format="svg", metadata={"Date": None})
     text = stream.getvalue()
     return text[text.index("<svg") :]
-
-
-def typeset(text: str) -> str:
-    """A sentence with minus signs in front of its negative numbers."""
-    return re.sub(r"(?<![\w.-])-(?=\d)", "\N{MINUS SIGN}", text)
 
 
 def _printable(value: Any) -> Any:

@@ -14,8 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from tightrope.agents.hyperparameters import LEVELS, settings
-from tightrope.certificates.options import Options, Unit
-from tightrope.certificates.schemes import scheme
+from tightrope.certificates.options import Options, Unit, scheme
 from tightrope.errors import InputError, one_line
 from tightrope.posteriors.presets import PresetName, Sampling
 from tightrope.records import checked
