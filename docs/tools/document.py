@@ -39,9 +39,8 @@ RECORDS = {
 _HEAD = f"""# The document of a certificate
 
 `certificate.json`, schema version {SCHEMA_VERSION}, key by key. This page is written by
-`docs/tools/document.py` from the records that the document is made of; its JSON Schema is
-`tightrope.certificates.schema()`. All keys are required, no others are allowed, and all numbers are
-finite. Documents of earlier versions are not read.
+`docs/tools/document.py` from the records that the document is made of. All keys are required, no
+others are allowed, and all numbers are finite. Documents of earlier versions are not read.
 
 **Scales.** Errors and bounds are on the normalised scale, where 1 is the width of the return range
 (its square for squared errors). Names that end in `_raw` are in return units, squared for mean
