@@ -190,10 +190,7 @@ def test_certificates_of_tables_are_compared_as_the_tables_are(tmp_path):
     found, expected = compare(tmp_path / "a", tmp_path / "b"), compare(*tables)
     assert found.to_json() == {**expected.to_json(), "names": ("a", "b")}
     assert found.candidates == 9
-    assert [each.name for each in found.intervals] == [
-        "failure, task a",
-        "failure, task b",
-    ]
+    assert [each.name for each in found.intervals] == ["failure, task a", "failure, task b"]
 
 
 def test_a_record_of_a_table_that_does_not_fit_its_episodes_is_refused():
