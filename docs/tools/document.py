@@ -14,7 +14,7 @@ import docstring_parser
 
 from tightrope.certificates import certificate, diagnostics, fitting, ledger, options, settings
 from tightrope.certificates.folder import SCHEMA_VERSION
-from tightrope.certificates.schemes import Scheme
+from tightrope.certificates.options import Scheme
 from tightrope.certificates.statements import base, pac_bayes
 from tightrope.posteriors import FitSettings, Preset, Regression
 
@@ -39,9 +39,8 @@ RECORDS = {
 _HEAD = f"""# The document of a certificate
 
 `certificate.json`, schema version {SCHEMA_VERSION}, key by key. This page is written by
-`docs/tools/document.py` from the records that the document is made of; its JSON Schema is
-`tightrope.certificates.schema()`. All keys are required, no others are allowed, and all numbers are
-finite. Documents of earlier versions are not read.
+`docs/tools/document.py` from the records that the document is made of. All keys are required, no
+others are allowed, and all numbers are finite. Documents of earlier versions are not read.
 
 **Scales.** Errors and bounds are on the normalised scale, where 1 is the width of the return range
 (its square for squared errors). Names that end in `_raw` are in return units, squared for mean

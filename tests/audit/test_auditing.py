@@ -74,11 +74,8 @@ def test_every_statement_of_every_scheme_is_counted_once_per_repetition(undistur
     assert undisturbed.violated.empty
     assert "fits: preset tight, at most 10 updates, hidden layers of 8" in str(undisturbed)
     assert re.search(r"auto +drift +12 +0", str(undisturbed))
-
-
-def test_the_tables_hold_what_was_counted(undisturbed):
     kept = pd.read_csv(undisturbed.results / "coverage.csv")
-    pd.testing.assert_frame_equal(kept, undisturbed.coverage, check_dtype=False, rtol=1e-5)
+    pd.testing.assert_frame_equal(kept, rows, check_dtype=False, rtol=1e-5)
     each = pd.read_csv(undisturbed.results / "checks.csv")
     assert len(each) == kept["runs"].sum() + 12  # nothing is claimed of all at once in nonrec-inf
     first = each[(each["scheme"] == "auto") & (each["statement"] == "mean over steps")]
@@ -99,11 +96,8 @@ def test_a_statement_that_was_tampered_with_is_found_where_its_assumption_holds(
 
 
 def test_an_interrupted_audit_goes_on_ends_as_an_undisturbed_one_and_grows(undisturbed, tmp_path):
-    def interrupted(folder):
-        return Inline(folder, stop_after=1)
-
     with pytest.raises(InputError, match="the same command resumes"):
-        audited("independent", tmp_path, executor=interrupted)
+        audited("independent", tmp_path, executor=lambda folder: Inline(folder, stop_after=1))
     assert len(list((tmp_path / "jobs").glob("repeat-*"))) == 1
     resumed = audited("independent", tmp_path)
     for name in ("coverage.csv", "checks.csv", "warnings.csv"):
@@ -198,15 +192,8 @@ def test_a_policy_is_audited_in_its_environment(tmp_path, trained, monkeypatch):
 
 def test_stops_at_a_target_are_audited_and_a_bound_that_is_none_is_found(tmp_path, monkeypatch):
     """In place of the bound: four fifths of the mean so far."""
-    stopped = {
-        **ONE,
-        "until": "rms<=0.93",
-        "unit": "step",
-        "max_episodes": 90,
-        "delta": 0.05,
-        "delta_prime": 0.05,
-        "repetitions": 5,
-    }
+    stopped = {**ONE, "until": "rms<=0.93", "unit": "step", "max_episodes": 90, "repetitions": 5}
+    stopped |= {"delta": 0.05, "delta_prime": 0.05}
     honest = audited("independent", tmp_path / "honest", **stopped)
     assert set(honest.coverage["scheme"]) == {"sequential"}
     assert set(honest.coverage["violated"]) == {0}
@@ -215,9 +202,8 @@ def test_stops_at_a_target_are_audited_and_a_bound_that_is_none_is_found(tmp_pat
     assert "mean over steps" in set(eager.violated["statement"])
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
+def test_what_cannot_be_audited_is_refused():
+    for changes, words in (
         ({"schemes": ("auto", "auto")}, "expected different `schemes`"),
         ({"schemes": ()}, "expected different `schemes`"),
         ({"schemes": ("best",)}, "expected a scheme among"),
@@ -229,30 +215,20 @@ def test_stops_at_a_target_are_audited_and_a_bound_that_is_none_is_found(tmp_pat
         ({"updates": 9}, "`updates` must be at least 10"),
         ({"delta": 1.5}, "delta"),
         ({"seed": -1}, "`seed` must be"),
-    ],
-)
-def test_what_cannot_be_audited_is_refused(changes, words):
-    with pytest.raises(InputError, match=words):
-        small(**changes)
+    ):
+        with pytest.raises(InputError, match=words):
+            small(**changes)
 
 
-@pytest.mark.parametrize(
-    ("subject", "changes", "words"),
-    [
+def test_another_audit_in_the_same_folder_and_unknown_subjects_are_refused(undisturbed):
+    two, folder = "independent:clipping", undisturbed.results.parent
+    for subject, changes, words in (
         ("independent", {"delta": 0.2}, r"expected the audit that .* \(delta .*\), found 0.2"),
         ("correlated", {}, r"\(task independent\), found correlated"),
         ("independent:other", {}, "expected one or two synthetic tasks among"),
         ("independent:independent:independent", {}, "expected one or two synthetic tasks"),
-        (
-            "independent:clipping",
-            {**ONE, "via": "callback"},
-            "expected one synthetic task with `via` callback",
-        ),
+        (two, {**ONE, "via": "callback"}, "expected one synthetic task with `via` callback"),
         ("nowhere", {}, "expected a synthetic task among .* found 'nowhere'"),
-    ],
-)
-def test_another_audit_in_the_same_folder_and_unknown_subjects_are_refused(
-    subject, changes, words, undisturbed
-):
-    with pytest.raises(InputError, match=words):
-        run_audit(subject, None, small(**changes), undisturbed.results.parent, executor=Inline)
+    ):
+        with pytest.raises(InputError, match=words):
+            run_audit(subject, None, small(**changes), folder, executor=Inline)

@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from tightrope.certificates import Options
-from tightrope.certificates.schemes import portion_sizes, scheme
+from tightrope.certificates.options import portion_sizes, scheme
 from tightrope.errors import InputError
 
 

@@ -151,7 +151,7 @@ def test_rows_that_drift_are_marked_and_counts_have_no_order_to_drift():
 
 
 def test_an_expected_return_needs_a_floor_and_a_range():
-    with pytest.raises(InputError, match="a `return_range` LO HI with `return_floor` for a table"):
+    with pytest.raises(InputError, match="no `return_floor` for a table without `return_range`"):
         certify(table(), return_floor=0.0)
     made = certify(table(), return_floor=0.0, return_range=(0.0, 400.0), seed=0)
     found = made.statement("expected undiscounted return").value_raw

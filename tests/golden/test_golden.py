@@ -235,16 +235,6 @@ def test_limits_of_a_fixed_predictor_at_the_frozen_failure_probabilities(name, m
         assert limit.estimate == close(frozen["estimate"])
 
 
-@pytest.mark.parametrize("name", [name for name in FIXED if name.startswith("holdout")])
-def test_hold_out_bounds_have_all_of_delta_and_are_rounded_outward(name):
-    found = case(name)
-    for unit in ("step", "episode"):
-        frozen = found.statement("mean-risk", unit=unit)
-        statement = found.certificate.statement(f"mean over {unit}s")
-        assert statement.value == close(frozen["value"] * OUTWARD)
-        assert (statement.estimate, statement.n) == (close(frozen["estimate"]), frozen["n"])
-
-
 @pytest.mark.parametrize("name", FIXED)
 def test_outcomes_at_the_frozen_failure_probabilities(name):
     """On the frozen outcomes of all validation episodes."""
@@ -271,18 +261,6 @@ def test_outcomes_at_the_frozen_failure_probabilities(name):
         assert limit.value == close(value), key
         share = None if frozen["share"] is None else min(frozen["share"], 0.9)
         assert limit.share == close(share), key  # what more it covers is not stated
-
-
-def test_an_expected_return_at_its_frozen_failure_probability():
-    """Above the highest return of the six pilot episodes and a tenth they count as that."""
-    found = case("auto-tight-step-300")
-    pilot = found.split.used.span(0, 6).returns(1.0).max()
-    frozen, top = found.statement("return", "undiscounted-return"), 1.1 * pilot
-    values = np.minimum(GOLDEN["validation"]["undiscounted_return"], top)
-    (limit,) = found.families()["expected undiscounted return"].limits(
-        values, delta=frozen["delta"], chosen={"top": top}
-    )
-    assert limit.value == close(frozen["value_raw"])
 
 
 @pytest.mark.parametrize("name", FIXED)

@@ -1,8 +1,19 @@
 """Pickles written by hand, opcode by opcode: of other ages, and of attackers."""
 
+import os
 import struct
 
 import numpy as np
+
+
+class Bomb:
+    """Unpickling it creates the marker, a folder."""
+
+    def __init__(self, marker):
+        self.marker = marker
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.marker),)
 
 
 def word(text):

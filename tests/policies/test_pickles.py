@@ -12,21 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command import run
-from opcodes import numpy_array, vecnormalize, word
+from opcodes import Bomb, numpy_array, vecnormalize, word
 
 import tightrope
 from tightrope.policies.inert import Inert, array, read_pickle
-
-
-class Bomb:
-    """Unpickling it creates the marker, a folder."""
-
-    def __init__(self, marker):
-        self.marker = marker
-
-    def __reduce__(self):
-        return os.mkdir, (str(self.marker),)
-
 
 MKDIR = b"cos\nmkdir\n"
 HUGE = b"\x8a\x06" + struct.pack("<q", 10**12)[:6]

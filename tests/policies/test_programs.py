@@ -2,7 +2,6 @@
 
 import contextlib
 import io
-import os
 import pickle
 import re
 import sys
@@ -15,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 from command import run
+from opcodes import Bomb
 from refusals import refused
 
 from tightrope.environments import make_env
@@ -131,11 +131,10 @@ def test_a_program_gives_the_output_of_its_network_where_it_fits(suffix, batch, 
     assert policy.noise_size == 0
     for name in ("Pendulum-v1", "Five-v0", "FiveKeys-v0"):  # observations, width, kind of actions
         env = environment(name)
-        with pytest.raises(InputError) as refusal:
+        with refused() as refusal:
             check_fit(loaded(path, env), env)
         spaces = str(env.observation_space), str(env.action_space)
         assert any(space in str(refusal.value) for space in spaces), str(refusal.value)
-        assert "\n" not in str(refusal.value)
 
 
 def test_an_onnx_file_exported_by_torch_is_read(tmp_path):
@@ -198,16 +197,6 @@ def rewritten(path, old, change):
 
 def scripted(kind):
     return lambda path, marker, program: torch.jit.script(kind(str(marker))).save(str(path))
-
-
-class Bomb:
-    """Unpickling it creates the marker, a folder."""
-
-    def __init__(self, marker):
-        self.marker = marker
-
-    def __reduce__(self):
-        return os.mkdir, (str(self.marker),)
 
 
 def pickles(path, marker, program):

@@ -5,8 +5,6 @@ The networks here are plain torch modules with the names that the agents' state 
 
 import io
 import json
-import subprocess
-import sys
 import zipfile
 
 import custom_environments
@@ -154,13 +152,12 @@ def scaled(algorithm, mean=MEAN, deviation=DEVIATION):
     return state
 
 
-@pytest.mark.parametrize("algorithm", ["SAC", "REDQ"])
-def test_an_agent_that_scales_observations_is_its_network_at_scaled_ones(algorithm, tmp_path):
-    path = write(tmp_path / "policy.zip", algorithm, scaled(algorithm))
-    observations = MEAN + DEVIATION * OBSERVATIONS
-    expected = build(algorithm)(torch.from_numpy(OBSERVATIONS)).detach().numpy()
-    found = load_policy(path, environment()).act(observations, NO_NOISE)
-    np.testing.assert_allclose(found, expected, atol=1e-4, rtol=0)
+def test_an_agent_that_scales_observations_is_its_network_at_scaled_ones(tmp_path):
+    for algorithm in ("SAC", "REDQ"):
+        path = write(tmp_path / "policy.zip", algorithm, scaled(algorithm))
+        expected = build(algorithm)(torch.from_numpy(OBSERVATIONS)).detach().numpy()
+        found = load_policy(path, environment()).act(MEAN + DEVIATION * OBSERVATIONS, NO_NOISE)
+        np.testing.assert_allclose(found, expected, atol=1e-4, rtol=0)
 
 
 NO_SCALING = [
@@ -168,13 +165,8 @@ NO_SCALING = [
     (MEAN, None, r"expected the weights 'actor\.features_extractor\.deviation'"),
     (MEAN[:1], DEVIATION[:1], "expected layers that fit"),
     (MEAN, np.float32(1), "expected as many variances as means"),
-    *[
-        (mean, deviation, "expected finite means and positive variances")
-        for mean, deviation in (
-            *[(MEAN, 0 * DEVIATION), (MEAN, -DEVIATION), (np.nan * MEAN, DEVIATION)],
-            (MEAN, np.inf * DEVIATION),
-        )
-    ],
+    (np.nan * MEAN, DEVIATION, "expected finite means"),
+    *[(MEAN, factor * DEVIATION, "and positive variances") for factor in (0, -1, np.inf)],
 ]
 
 
@@ -196,11 +188,6 @@ def test_a_scaled_agent_is_scaled_once_and_by_its_own_numbers(tmp_path):
     path = write(tmp_path / "bare.zip", "SAC", build("SAC").state_dict(), policy_kwargs=promised)
     with pytest.raises(InputError, match="expected the weights 'actor"):
         load_policy(path, environment())
-    state = scaled("SAC")
-    described = {":type:": "!", ":serialized:": "!", "__module__": "stable_baselines3.sac.policies"}
-    path = write(tmp_path / "stock.zip", "SAC", state, policy_class=described)
-    with pytest.raises(InputError, match="feature extractor"):
-        load_policy(path, environment())
 
 
 def test_a_sampled_agent_has_the_spread_of_its_network(tmp_path):
@@ -217,19 +204,18 @@ def test_a_sampled_agent_has_the_spread_of_its_network(tmp_path):
     np.testing.assert_allclose(policy.act(OBSERVATIONS, noise), expected, atol=1e-5, rtol=0)
 
 
+STOCK = {":type:": "!", ":serialized:": "!", "__module__": "stable_baselines3.sac.policies"}
+
+
 def without(*names):
     return lambda state: [state.pop(name) for name in names]
 
 
-def renamed(**names):
-    def change(state):
-        for old, new in names.items():
-            for part in ("weight", "bias"):
-                state[f"actor.latent_pi.{new}.{part}"] = state.pop(
-                    f"actor.latent_pi.{old[1:]}.{part}"
-                )
-
-    return change
+def moved(old, new):
+    part = "actor.latent_pi.{}.{}".format
+    return lambda state: [
+        state.update({part(new, kind): state.pop(part(old, kind))}) for kind in ("weight", "bias")
+    ]
 
 
 DAMAGED = {
@@ -238,8 +224,8 @@ DAMAGED = {
     "no bias": without("actor.latent_pi.3.bias"),
     "no spread": without("actor.log_std.weight"),
     "no output bias": without("actor.mu.bias"),
-    "a norm after the activation": renamed(_1=2),
-    "another order": renamed(_3=5),
+    "a norm after the activation": moved(1, 2),
+    "another order": moved(3, 5),
     "a norm of another width": lambda s: s.update({"actor.latent_pi.1.weight": torch.ones(16)}),
     "weights for half of CReLU": lambda s: s.update({"actor.latent_pi.3.weight": torch.ones(6, 8)}),
     "an output for half of CReLU": lambda s: s.update({"actor.mu.weight": torch.ones(2, 6)}),
@@ -252,23 +238,10 @@ def test_an_agent_of_another_make_is_one_line(tmp_path):
     for change in DAMAGED.values():
         state = build("SAC").state_dict()
         change(state)
-        path = write(tmp_path / "policy.zip", "SAC", state)
-        with pytest.raises(InputError):
+        with refused():
+            load_policy(write(tmp_path / "policy.zip", "SAC", state), environment())
+    # Layer norm, or a scaling, in a policy of SB3 itself is not guessed at.
+    for state, words in ((build("SAC").state_dict(), "`trust`"), (scaled("SAC"), "extractor")):
+        path = write(tmp_path / "stock.zip", "SAC", state, policy_class=STOCK)
+        with refused(words):
             load_policy(path, environment())
-
-
-def test_layer_norm_in_a_policy_of_sb3_itself_is_not_guessed_at(tmp_path):
-    described = {"__module__": "stable_baselines3.sac.policies"}
-    path = write(tmp_path / "policy.zip", "SAC", build("SAC").state_dict(), policy_class=described)
-    with pytest.raises(InputError, match="`trust`"):
-        load_policy(path, environment())
-
-
-def test_policies_do_not_import_agents():
-    """Agents make policies; no policy depends on an agent."""
-    code = (
-        "import sys, tightrope.rollouts, tightrope.policies.sb3\n"
-        "print([name for name in sys.modules if name.startswith('tightrope.agents')])"
-    )
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert answer.stdout.strip() == "[]", answer.stderr

@@ -3,7 +3,6 @@ from .evidence import Evidence as Evidence
 from .folder import (
     as_text as as_text,
     load_certificate as load_certificate,
-    schema as schema,
     to_document as to_document,
     write as write,
 )

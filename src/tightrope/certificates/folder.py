@@ -28,7 +28,6 @@ __all__ = [
     "read_certificate",
     "read_document",
     "read_record",
-    "schema",
     "to_document",
     "write",
 ]
@@ -64,25 +63,6 @@ def document_digest(document: Mapping[str, Any]) -> str:
     digests = {k: v for k, v in document.get("digests", {}).items() if k != "certificate"}
     canonical = json.dumps({**document, "digests": digests}, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()
-
-
-def schema() -> dict[str, Any]:
-    """The JSON Schema of `certificate.json`, made from the fields of the record."""
-    made = _adapter().json_schema()
-    derived = {
-        name: TypeAdapter(Record.__dict__[name].fget.__annotations__["return"]).json_schema()
-        for name in DERIVED
-    }
-    properties = {"schema_version": {"const": SCHEMA_VERSION}, **derived, **made["properties"]}
-    return {
-        **made,
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": f"tightrope/certificate/{SCHEMA_VERSION}",
-        "title": "tightrope risk certificate",
-        "description": "docs/formats.md describes every field.",
-        "required": list(properties),
-        "properties": properties,
-    }
 
 
 def write(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from tightrope.certificates.options import (
+    TABLE,
     Candidates,
     Count,
     Discount,
@@ -15,13 +16,14 @@ from tightrope.certificates.options import (
     Passes,
     Positive,
     Proper,
+    Scheme,
     Termination,
     Unit,
     Weight,
+    scheme,
     target_of,
 )
 from tightrope.certificates.properties import Property
-from tightrope.certificates.schemes import TABLE, Scheme, scheme
 from tightrope.environments import known_thinning
 from tightrope.errors import InputError
 from tightrope.posteriors import PRESETS, Preset, Sampling
@@ -268,11 +270,9 @@ def _require_for_table(options: Options, table: Mapping[str, Any]) -> None:
     if not table["returns"]:
         name = "name their column with `columns` return=..."
         options.refuse(("return_floor", "fail_below"), "for a table without returns", name)
-    if options.return_floor != "off" and options.return_range == "auto":
-        raise InputError(
-            "expected a `return_range` LO HI with `return_floor` for a table, found none: no "
-            "fitting set shows where returns may be cut from above"
-        )
+    if options.return_range == "auto":
+        where = "for a table without `return_range`"
+        options.refuse(("return_floor",), where, "nothing else cuts returns from above")
 
 
 def training_scaling(options: Options, source: Episodes | PolicySource) -> "Scaling | None":

@@ -77,9 +77,7 @@ def certify(
     certificate = write(certificate, out, page=write_page)
     reached, words = True, ""
     if certificate.settings.until is not None:
-        from tightrope.certificates.sequential import search_summary
-
-        reached, words = search_summary(certificate)
+        reached, words = library.search_summary(certificate)
     if json:
         print(as_text(to_document(certificate)), end="")
     else:

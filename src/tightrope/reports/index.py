@@ -44,11 +44,6 @@ class Entry:
     claim: str = ""
     size: float = float("inf")
 
-    @property
-    def rank(self) -> tuple[int, float, str]:
-        """Worst first."""
-        return list(STATUSES).index(self.status.key), -self.size, self.name
-
 
 def certificate_folders(folder: Path) -> list[Path]:
     """Folders with a certificate anywhere in `folder`, in order; hidden ones are left out."""
@@ -63,8 +58,8 @@ def certificate_folders(folder: Path) -> list[Path]:
 
 def entries(folder: Path) -> list[Entry]:
     """Every certificate in `folder`, the worst first; one that cannot be read is the worst."""
-    found = [_entry(folder, each) for each in certificate_folders(folder)]
-    return sorted(found, key=lambda entry: entry.rank)
+    found, order = (_entry(folder, each) for each in certificate_folders(folder)), list(STATUSES)
+    return sorted(found, key=lambda one: (order.index(one.status.key), -one.size, one.name))
 
 
 def index_page(folder: Path, found: list[Entry]) -> str:

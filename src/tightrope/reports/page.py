@@ -7,24 +7,12 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from tightrope.bounds import bet_loss, pac_bayes_bet, pac_bayes_kl, split_kl
-from tightrope.certificates import Certificate, Statement
+from tightrope.certificates import Certificate, Statement, text
 from tightrope.certificates.assumptions import overall
 from tightrope.certificates.evidence import every
 from tightrope.certificates.ledger import LedgerEntry
 from tightrope.certificates.observed import observed_in_test
 from tightrope.certificates.statements.pac_bayes import Portion
-from tightrope.certificates.text import (
-    claims,
-    details,
-    footnotes,
-    joint_sentence,
-    made_from,
-    rounded,
-    rows_of,
-    sentence,
-    subject_names,
-    title,
-)
 from tightrope.files import write_text
 from tightrope.reports.figures import Figures
 from tightrope.reports.render import as_json, render
@@ -53,8 +41,8 @@ def certificate_page(certificate: Certificate) -> str:
     c = certificate
     figures = None if c.fitted is None else Figures(c)  # of a table there is nothing to draw
     charts = {} if figures is None else {chart.key: chart for chart in figures.charts()}
-    data = {"episodes": [], "shown": None} if figures is None else figures.data()
-    rows = rows_of(c)
+    data = {"episodes": []} if figures is None else figures.data()
+    rows = text.rows_of(c)
     shown = [row for row in rows if row.shown]
     other = "episode" if c.unit == "step" else "step"
     units = {c.unit: c.portions, other: c.other_portions}
@@ -64,39 +52,34 @@ def certificate_page(certificate: Certificate) -> str:
         "certificate.html.j2",
         ["chart.js", "certificate.js"],
         c=c,
-        title=title(c),
+        text=text,
+        title=text.title(c),
         statuses=overall(c),
-        claims=claims(c),
-        joint=joint_sentence(c),
-        footnotes=footnotes(c),
         groups=[(name, [*own]) for name, own in groupby(shown, key=lambda row: row.group)],
         hidden=[row for row in rows if not row.shown],
         observations=observed_in_test(c, None if figures is None else figures.test),
         facts=_facts(c),
         charts=charts,
-        episodes=data["episodes"],
-        shown=data["shown"],
         figures=figures,
+        episodes=data["episodes"],
         every=every,
         stacks=stacks,
         parts={key: name for key, name in PARTS.items() if any(each[key] for each in bars)},
         recorded=[*c.digests.items(), *_flat(c.subject), *_flat(vars(c.options), "option ")],
         data=as_json({"charts": {key: each.data() for key, each in charts.items()}, **data}),
         ratio=_ratio,
-        sentence=sentence,
-        words=details(c),
     )
 
 
 def _facts(c: Certificate) -> list[tuple[str, str]]:
     """Who and what was certified, and from how much."""
     policy = c.subject.get("policy", {})
-    what, where = subject_names(c)
+    what, where = text.subject_names(c)
     kind = "policy" if policy else "table" if c.fitted is None else "log"
     found = [(kind, what or "unnamed"), ("environment", where or "unnamed")]
     names = {"digest": "SHA-256 of the policy", "actions": "actions"}
     found += [(name, str(policy[key])) for key, name in names.items() if policy.get(key)]
-    return found + made_from(c)
+    return found + text.made_from(c)
 
 
 def _flat(record: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
@@ -133,7 +116,7 @@ def _stacks(c: Certificate, portions: tuple[Portion, ...]) -> list[dict[str, Any
                 bars.append((name, 100 * start / room, 100 * abs(part) / room))
             right += max(part, 0.0)
         label = f"step {t} of {len(portions)}" if len(portions) > 1 else "the bound"
-        rms = rounded(min(max(portion.bound, 0.0), 1.0) ** 0.5 * c.width)
+        rms = text.rounded(min(max(portion.bound, 0.0), 1.0) ** 0.5 * c.width)
         stack = {"label": label, "portion": portion, "parts": parts, "bars": bars, "rms": rms}
         stacks.append(stack)
     return stacks

@@ -59,9 +59,7 @@ def study_page(
         blocked: number of jobs that could not run for that.
     """
     name, about = _name(folder)
-    found: dict[str, list[ClaimResult]] = {claim: [] for claim in CLAIMS}
-    for each in results.claims:
-        found[each.claim].append(each)
+    found = {key: [each for each in results.claims if each.claim == key] for key in CLAIMS}
     return render(
         "study.html.j2",
         ["table.js"],

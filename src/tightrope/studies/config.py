@@ -14,8 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from tightrope.agents.hyperparameters import LEVELS, settings
-from tightrope.certificates.options import Options, Unit
-from tightrope.certificates.schemes import scheme
+from tightrope.certificates.options import Options, Unit, scheme
 from tightrope.errors import InputError, one_line
 from tightrope.posteriors.presets import PresetName, Sampling
 from tightrope.records import checked
@@ -216,6 +215,8 @@ def load_study(path: Path) -> Study:
     Raises:
         InputError: there is none, it is no TOML, or a key or value is wrong.
     """
+    if not path.is_file():  # a pipe would never end
+        raise InputError(f"expected a study at {str(path)!r}, found no file")
     try:
         content = tomllib.loads(path.read_text())
     except OSError as error:

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.agents.hyperparameters import settings
-from tightrope.certificates.options import Options
-from tightrope.certificates.schemes import scheme
+from tightrope.certificates.options import Options, scheme
 from tightrope.certificates.settings import PILOT_EPISODES
 from tightrope.environments import EnvInfo
 from tightrope.errors import InputError

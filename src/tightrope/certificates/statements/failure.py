@@ -55,19 +55,19 @@ class Event(Family):
 
 def failures(settings: Settings, *, success: bool) -> list[Family]:
     """Early termination, success (as recorded, or by terminating), and a low return."""
-    found: list[Family] = []
-    meaning, table = settings.termination, settings.scheme.kind == "table"
-    if meaning != "success" and not table:
+    meaning, threshold, found = settings.termination, settings.fail_below, list[Family]()
+    if meaning != "success" and settings.scheme.kind != "table":
         words = "fails (terminates early)" if meaning == "failure" else "terminates early"
-        words = f"an episode {words}"
-        found.append(Event("early termination", "early-termination", words, _terminated))
+        event = Event("early termination", "early-termination", f"an episode {words}", _terminated)
+        found.append(event)
     if success or meaning == "success":
         words = "succeeds" if success else "reaches its goal (terminates)"
         happened = _succeeded if success else _terminated
         found.append(Event("success", "success", f"an episode {words}", happened, "at-least"))
-    if (threshold := settings.fail_below) is not None:
+    if threshold is not None:
         words = f"an episode's undiscounted return is below {threshold:.12g}"
-        found.append(Event("low return", "low-return", words, lambda e: e.returns(1.0) < threshold))
+        low: Happened = lambda episodes: episodes.returns(1.0) < threshold  # noqa: E731
+        found.append(Event("low return", "low-return", words, low))
     return found
 
 
