@@ -27,7 +27,6 @@ MAY |= {room: SHARED | {room} for room in (*SHARED, "bounds", "demo")}
 MAY |= {"__init__": {*ROOMS}, "__main__": {"cli"}}
 # Files that name what they serve, and may have a namesake elsewhere.
 NAMESAKES = {"cli", "statements"}
-YET = {"folder.py", "replay.py", "settings.py"}  # until their rooms are rebuilt
 
 
 def imported(text):
@@ -73,4 +72,4 @@ def test_no_file_name_occurs_in_two_rooms():
         place = path.relative_to(SOURCE).parts
         if path.stem != "__init__" and not NAMESAKES & set(place):
             rooms[path.name].add("/".join(place[:-1]))
-    assert {name for name, places in rooms.items() if len(places) > 1} <= YET
+    assert {name for name, places in rooms.items() if len(places) > 1} == set()

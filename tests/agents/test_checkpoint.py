@@ -56,7 +56,9 @@ def same_samples(left, right):
 def test_segments_give_back_the_buffer_wherever_the_ring_stands(tmp_path, seed):
     """Against SB3's buffer with the same rows; also when more than a ring of them is new."""
     rng = np.random.default_rng(seed)
-    ours, theirs = (kind(60, SPACE, ACTIONS, "cpu") for kind in (CompactReplayBuffer, ReplayBuffer))
+    ours, theirs = (
+        kind(60, SPACE, ACTIONS, device="cpu") for kind in (CompactReplayBuffer, ReplayBuffer)
+    )
     segments = ()
     for rows in rng.choice(
         [1, 7, 13, 20, 29, 60, 61, 150], 25, p=[0.1, *[0.2] * 4, 0.04, 0.03, 0.03]
@@ -68,7 +70,7 @@ def test_segments_give_back_the_buffer_wherever_the_ring_stands(tmp_path, seed):
         segments = write_segment(tmp_path, ours, segments)
         sweep(tmp_path, segments)
         assert {path.name for path in tmp_path.iterdir()} == {one.name for one in segments}
-        read = CompactReplayBuffer(60, SPACE, ACTIONS, "cpu")
+        read = CompactReplayBuffer(60, SPACE, ACTIONS, device="cpu")
         read_segments(tmp_path, read, segments)
         assert same_samples(read, theirs)
         if rng.random() < 0.3:

@@ -39,9 +39,9 @@ def fill(buffers, steps, seed=0, *, envs=1, dtype=np.float64):
             now = draw()
 
 
-def both(steps, *, envs=1, dtype=np.float64, size=SIZE, **options):
+def both(steps, *, envs=1, dtype=np.float64, size=SIZE):
     buffers = [
-        kind(size, space(dtype), ACTIONS, "cpu", n_envs=envs, **options)
+        kind(size, space(dtype), ACTIONS, device="cpu", n_envs=envs)
         for kind in (CompactReplayBuffer, ReplayBuffer)
     ]
     fill(buffers, steps, envs=envs, dtype=dtype)
@@ -82,13 +82,6 @@ def test_the_draws_are_those_of_sb3s_buffer(envs):
         assert torch.equal(mine.next_observations, other.next_observations.float())
         assert torch.equal(mine.rewards, other.rewards)
         assert torch.equal(mine.dones, other.dones)
-
-
-def test_a_time_limit_counts_as_an_end_only_if_asked():
-    for handled in (True, False):
-        ours, theirs = both(SIZE, handle_timeout_termination=handled)
-        same(ours, theirs, np.arange(SIZE))
-    assert ours._get_samples(np.arange(SIZE)).dones.sum() == ours.dones.sum() > 0
 
 
 def test_a_sample_does_not_change_with_the_buffer():

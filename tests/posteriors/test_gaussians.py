@@ -114,12 +114,14 @@ def test_means_start_as_torch_starts_a_linear_layer():
                 assert abs(np.square(part).mean() - limit**2 / 3) < 5 * limit * error * 0.3
 
 
-@pytest.mark.parametrize("name", PRESETS)
-def test_priors_have_kaiming_means_of_their_own_stream_or_a_networks_and_the_presets_variance(name):
-    """Two layers of 256, nothing for layer normalisation; unrelated means for other seeds."""
-    preset, layers = PRESETS[name], kaiming_means((4, 256, 256, 1), 3)
+@pytest.mark.parametrize(("name", "width"), [("paper", 256), ("tight", 128)])
+def test_priors_have_kaiming_means_of_their_own_stream_or_a_networks_and_the_presets_variance(
+    name, width
+):
+    """Two hidden layers, nothing for layer normalisation; unrelated means for other seeds."""
+    preset, layers = PRESETS[name], kaiming_means((4, width, width, 1), 3)
     prior, other = (random_prior(preset, 27, seed) for seed in (8, 9))
-    own = kaiming_means((27, 256, 256, 1), child_seed(8, Stream.PRIOR_MEANS, 0))
+    own = kaiming_means((27, width, width, 1), child_seed(8, Stream.PRIOR_MEANS, 0))
     for found, expected, variance in (
         (prior, own, preset.prior_log_variance),
         (informed_prior(preset, layers), layers, preset.informed_log_variance),
@@ -127,7 +129,7 @@ def test_priors_have_kaiming_means_of_their_own_stream_or_a_networks_and_the_pre
         for mean, values, each in zip(found.means, found.log_variances, expected, strict=True):
             np.testing.assert_array_equal(mean, each)
             np.testing.assert_array_equal(values, np.full(each.shape, variance, np.float32))
-    assert sum(mean.size for mean in prior.means) == 28 * 256 + 257 * 256 + 257
+    assert sum(mean.size for mean in prior.means) == 28 * width + (width + 1) * (width + 1)
     left, right = (each.means[1].ravel() for each in (prior, other))
     assert abs(np.corrcoef(left, right)[0, 1]) < 5 / math.sqrt(left.size)
 

@@ -12,8 +12,8 @@ from tightrope.rollouts import (
     Episode,
     export_arrays,
     join,
+    load_episodes,
 )
-from tightrope.rollouts.logs import import_arrays
 
 SUFFIXES = ["npz", "hdf5", "h5"]
 LENGTHS = (3, 1, 4)
@@ -77,7 +77,7 @@ def same(found, expected, *, but=()):
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_log_is_cut_where_its_flags_say(suffix, tmp_path):
-    found = import_arrays(write(tmp_path / f"log.{suffix}", arrays()))
+    found = load_episodes(write(tmp_path / f"log.{suffix}", arrays()))
     assert found.lengths.tolist() == [3, 1, 4]
     assert found.terminated.tolist() == [True, False, True]
     assert found.truncated.tolist() == [False, True, False]
@@ -91,7 +91,7 @@ def test_a_log_is_cut_where_its_flags_say(suffix, tmp_path):
     assert found.subject["recording"]["format"] == suffix
     log = arrays(terminals=np.array([0, 0, 1, 0, 0, 0, 0, 0], np.bool_))
     with pytest.warns(UserWarning, match="dropped the last 4 steps"):
-        found = import_arrays(write(tmp_path / f"open.{suffix}", log))
+        found = load_episodes(write(tmp_path / f"open.{suffix}", log))
     assert found.lengths.tolist() == [3, 1]
     assert found.observations.shape == (4, 2)
 
@@ -102,7 +102,7 @@ def test_arrays_written_are_arrays_read(suffix, tmp_path):
         pytest.importorskip("h5py")
     path = tmp_path / "deep" / f"log.{suffix}"
     export_arrays(episodes(), path)
-    same(import_arrays(path), episodes(), but={"seeds"})
+    same(load_episodes(path), episodes(), but={"seeds"})
     assert os.listdir(path.parent) == [path.name]
 
 
@@ -136,7 +136,7 @@ def test_episodes_without_actions_or_final_observations_are_exported_without_the
     export_arrays(bare, tmp_path / "log.npz")
     with np.load(tmp_path / "log.npz") as archive:
         assert set(archive) == {"observations", "rewards", "terminals", "timeouts"}
-    assert import_arrays(tmp_path / "log.npz").actions is None
+    assert load_episodes(tmp_path / "log.npz").actions is None
 
 
 def test_observations_of_many_dimensions_are_flattened_and_numbers_of_any_kind_are_read(tmp_path):
@@ -148,7 +148,7 @@ def test_observations_of_many_dimensions_are_flattened_and_numbers_of_any_kind_a
         terminals=arrays()["terminals"].astype(np.float32),
         timeouts=arrays()["timeouts"].astype(np.int8)[:, None],
     )
-    found = import_arrays(write(tmp_path / "log.npz", log))
+    found = load_episodes(write(tmp_path / "log.npz", log))
     np.testing.assert_array_equal(found.observations, np.arange(48).reshape(8, 6))
     np.testing.assert_array_equal(found.rewards, np.arange(8))
     assert found.lengths.tolist() == [3, 1, 4]
@@ -166,7 +166,7 @@ def poisoned(name, value):
 BAD = {
     "a NaN reward": (
         poisoned("rewards", np.nan),
-        "finite numbers in the column rewards, found nan in row 4",
+        "finite numbers in the column rewards, found NaN in row 4",
     ),
     "an infinite reward": (poisoned("rewards", -np.inf), "finite .* rewards, found -inf in row 4"),
     "a NaN observation": (poisoned("observations", np.nan), "finite .* observations.*row 4"),
@@ -214,10 +214,10 @@ def test_a_bad_log_is_an_input_error_that_says_what_is_wrong(tmp_path):
     for case, (changes, words) in BAD.items():
         for source in (arrays(**changes), write(tmp_path / "log.npz", arrays(**changes))):
             with pytest.raises(InputError, match=words) as refusal:
-                pytest.fail(f"{case}: {import_arrays(source)}")
+                pytest.fail(f"{case}: {load_episodes(source)}")
             assert "\n" not in str(refusal.value)
     with pytest.raises(InputError, match="numbers in the column observations, as many in each"):
-        import_arrays(arrays(observations=[[1.0], [1.0, 2.0]]))
+        load_episodes(arrays(observations=[[1.0], [1.0, 2.0]]))
 
 
 class Bomb:
@@ -236,10 +236,10 @@ def test_pickles_ragged_arrays_and_groups_are_refused_and_not_executed(name, tmp
     armed = np.array([Bomb(marker)] * 8, dtype=object)
     path = write(tmp_path / "log.npz", arrays(**{name: armed}))
     with pytest.raises(InputError):
-        import_arrays(path)
+        load_episodes(path)
     path.write_bytes(pickle.dumps(Bomb(marker)))
     with pytest.raises(InputError):
-        import_arrays(path)
+        load_episodes(path)
     assert not marker.exists()
     h5py = pytest.importorskip("h5py")
     path = write(tmp_path / "ragged.hdf5", arrays(**{name: None}))
@@ -248,12 +248,12 @@ def test_pickles_ragged_arrays_and_groups_are_refused_and_not_executed(name, tmp
         for row in range(8):
             ragged[row] = np.zeros(1 + row % 3)
     with pytest.raises(InputError, match=name):
-        import_arrays(path)
+        load_episodes(path)
     path = write(tmp_path / "group.hdf5", arrays(**{name: None}))
     with h5py.File(path, "a") as archive:
         archive.create_group(name)["camera"] = np.zeros((8, 2))
     with pytest.raises(InputError):
-        import_arrays(path)
+        load_episodes(path)
 
 
 def test_exporting_refuses_to_overwrite(tmp_path):
@@ -270,13 +270,13 @@ def test_exporting_refuses_to_overwrite(tmp_path):
 def test_a_mapping_is_read_as_the_file_of_the_same_arrays(tmp_path):
     """Also an open file, and lists."""
     path = write(tmp_path / "log.npz", arrays())
-    expected = import_arrays(path)
-    assert import_arrays(arrays()).subject["log"] == "arrays"
-    lists = import_arrays({name: array.tolist() for name, array in arrays().items()})
+    expected = load_episodes(path)
+    assert load_episodes(arrays()).subject["log"] == "arrays"
+    lists = load_episodes({name: array.tolist() for name, array in arrays().items()})
     np.testing.assert_array_equal(lists.observations, expected.observations)
-    same(import_arrays(arrays()), expected)
+    same(load_episodes(arrays()), expected)
     with np.load(path) as archive:
-        same(import_arrays(archive), expected)
+        same(load_episodes(archive), expected)
     h5py = pytest.importorskip("h5py")
     with h5py.File(write(tmp_path / "log.hdf5", arrays()), "r") as archive:
-        same(import_arrays(archive), expected)
+        same(load_episodes(archive), expected)

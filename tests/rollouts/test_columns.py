@@ -16,7 +16,7 @@ REST = "reward=r,episode=run,terminated=fell,truncated=cut"
 def chosen(given, names=NAMES, **settings):
     """Columns by role, without roles that have none, and the images that are left out."""
     images = settings.pop("images", ("camera",))
-    found, left_out = choose(names, given, where="the table", images=images, **settings)
+    found, left_out = choose(names, given, images=images, **settings)
     return {role: columns for role, columns in found.items() if columns}, left_out
 
 
@@ -129,13 +129,13 @@ def test_images_are_passed_over_only_if_nobody_named_the_observation():
 
 GOOD = {"obs": "torque", "reward": "r", "episode": "run", "terminated": "fell", "truncated": "cut"}
 BAD = {
-    "no such column": ({"obs": "jiont_*"}, "a column jiont_. for obs in the table, found run, t"),
+    "no such column": ({"obs": "jiont_*"}, "a column jiont_. for obs, found run, t"),
     "no such reward": ({"reward": "x"}, "a column x for reward"),
     "two rewards": ({"reward": "joint_*"}, "one column for reward .* found joint_b, joint_a"),
     "no reward on purpose": ({"reward": None}, "one column for reward .*reward=NAME"),
     "no episode on purpose": ({"episode": None}, "one column for episode"),
     "no observation on purpose": ({"obs": None}, "columns for obs"),
-    "an image": ({"obs": "camera"}, r"images \(camera\) in the table: name numeric"),
+    "an image": ({"obs": "camera"}, r"images \(camera\): name columns of numbers"),
     "an image for a reward": ({"reward": "camera"}, r"numbers for reward, found images \(camera"),
     "an image for an action": ({"action": "camera"}, r"numbers for action, found images \(camera"),
 }

@@ -148,7 +148,7 @@ HOSTILE = {
     results_of_one_number: (".parquet", "made to fill the memory"),
     results_of_lists: (".parquet", "a finite number"),
     results_of_long_texts: (".parquet", "read"),
-    evaluations_by_their_header: (".npz", "expected plain arrays"),
+    evaluations_by_their_header: (".npz", "Unable to allocate"),
     evaluations_of_zeros: (".npz", "at most"),
 }
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tightrope.errors import InputError
-from tightrope.rollouts.datasets import import_minari
+from tightrope.rollouts import load_episodes
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_a_minari_dataset_is_read_by_its_id_and_by_its_folder(by, database, monk
     source = {"id": "walks/pendulum-v0", "folder": folder, "data folder": folder / "data"}[by]
     if by != "id":
         monkeypatch.delenv("MINARI_DATASETS_PATH")
-    found = import_minari(source)
+    found = load_episodes(source)
     assert len(found) == 12
     for episode, (observations, actions, rewards) in zip(found, recorded, strict=True):
         np.testing.assert_array_equal(episode.observations, observations[:-1])
@@ -99,7 +99,7 @@ def test_dictionaries_of_a_minari_dataset_are_flattened_as_the_environment_flatt
     recorded = [(batch, np.zeros((3, 1), np.float32), np.zeros(3))]
     action_space = gym.spaces.Box(-1, 1, (1,), np.float32)
     create("dict-v0", recorded, observation_space=space, action_space=action_space)
-    found = import_minari("dict-v0")
+    found = load_episodes("dict-v0")
     expected = np.stack([gym.spaces.flatten(space, sample) for sample in samples])
     np.testing.assert_array_equal(found.observations, expected[:3].astype(np.float32))
     np.testing.assert_array_equal(found.final_observations[0], expected[3].astype(np.float32))
@@ -109,24 +109,24 @@ def test_discrete_actions_of_a_minari_dataset_are_read(database):
     recorded = [(o, np.arange(5) % 2, r) for o, _, r in pendulum()]
     box = gym.spaces.Box(-np.inf, np.inf, (3,), np.float32)
     create("keys-v0", recorded, observation_space=box, action_space=gym.spaces.Discrete(2))
-    assert import_minari("keys-v0").actions.tolist() == [0, 1, 0, 1, 0] * 3
+    assert load_episodes("keys-v0").actions.tolist() == [0, 1, 0, 1, 0] * 3
 
 
 def test_episodes_of_minari_without_an_end_or_with_a_nan_are_dropped_or_refused(database):
     none, recorded = np.zeros(5, np.bool_), pendulum()
     create("walks/last-v0", recorded, truncations={2: none})
     with pytest.warns(UserWarning, match="dropped the last episode"):
-        assert len(import_minari("walks/last-v0")) == 2
+        assert len(load_episodes("walks/last-v0")) == 2
     create("walks/cut-v0", recorded, truncations={1: none})
     with pytest.raises(InputError, match="episode 1"):
-        import_minari("walks/cut-v0")
+        load_episodes("walks/cut-v0")
     create("walks/none-v0", recorded[:1], truncations={0: none})
     with pytest.warns(UserWarning), pytest.raises(InputError, match="at least one episode"):  # noqa: PT030
-        import_minari("walks/none-v0")
+        load_episodes("walks/none-v0")
     recorded[1][2][3] = np.nan
     create("walks/nan-v0", recorded)
     with pytest.raises(InputError, match=r"finite rewards.*episode 1"):
-        import_minari("walks/nan-v0")
+        load_episodes("walks/nan-v0")
 
 
 def tamper(database, name, change):
@@ -162,7 +162,7 @@ def test_lengths_that_disagree_in_minari_are_an_input_error(database):
         stored.write_bytes(whole)
         tamper(database, name, change)
         with pytest.raises(InputError):
-            pytest.fail(f"{case}: {import_minari('walks/pendulum-v0')}")
+            pytest.fail(f"{case}: {load_episodes('walks/pendulum-v0')}")
 
 
 @pytest.mark.parametrize("file", ["main_data.hdf5", "metadata.json"])
@@ -173,8 +173,8 @@ def test_a_damaged_minari_dataset_is_an_input_error(file, database):
     for kept in (0, 10, len(content) // 2):
         path.write_bytes(content[:kept])
         for source in ("walks/pendulum-v0", database / "walks" / "pendulum-v0"):
-            with pytest.raises(InputError, match="cannot read the Minari dataset") as refusal:
-                import_minari(source)
+            with pytest.raises(InputError, match=r"cannot read '.*walks/pendulum-v0'") as refusal:
+                load_episodes(source)
             assert "\n" not in str(refusal.value)
 
 
@@ -185,25 +185,27 @@ def test_a_minari_dataset_with_links_is_refused(database):
     stored.rename(database / "elsewhere.hdf5")
     stored.symlink_to(database / "elsewhere.hdf5")
     with pytest.raises(InputError, match=r"no links in .*found .*main_data.hdf5"):
-        import_minari("walks/pendulum-v0")
+        load_episodes("walks/pendulum-v0")
 
 
 def test_what_is_no_dataset_is_an_input_error_that_says_where_it_was_looked_for(database, tmp_path):
     create("walks/pendulum-v0", pendulum())
     for source in ("walks/nothing-v0", "nothing-v9"):
-        with pytest.raises(InputError, match=f"found no '{source}' in the local database") as error:
-            import_minari(source)
+        with pytest.raises(
+            InputError, match=f"'{source}': expected a Minari dataset in the local database"
+        ) as error:
+            load_episodes(source)
         assert str(database) in str(error.value)
         assert f"minari download {source}" in str(error.value)
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match=r"a LeRobot or Minari dataset .* none of them"):
-        import_minari(tmp_path / "empty")
+        load_episodes(tmp_path / "empty")
 
 
 def test_a_missing_minari_is_answered_with_the_remedy(monkeypatch):
     monkeypatch.setitem(sys.modules, "minari", None)
     with pytest.raises(InputError, match=r'pip install "tightrope\[minari\]"'):
-        import_minari("walks/pendulum-v0")
+        load_episodes("walks/pendulum-v0")
 
 
 def test_reading_a_log_needs_no_environment(database):

@@ -101,7 +101,8 @@ def test_recorded_episodes_are_no_policy(tmp_path):
     write_episodes(episodes(1), tmp_path / "log.npz")
     write_episodes(episodes(1), tmp_path / "log.safetensors")
     own = (tmp_path / "log.npz", tmp_path / "log.safetensors")
-    for name in (*own, "walks/mine-v0", "log.csv", "log.parquet"):
+    (tmp_path / "log.csv").touch()
+    for name in (*own, tmp_path / "log.csv"):
         with pytest.raises(InputError, match=r"expected a policy, found.* recorded episodes"):
             policy_source(name, "Pendulum-v1")
 
@@ -109,7 +110,9 @@ def test_recorded_episodes_are_no_policy(tmp_path):
 def test_an_id_that_is_no_dataset_is_said_not_to_be_in_the_database(tmp_path, monkeypatch):
     pytest.importorskip("minari")
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
-    with pytest.raises(InputError, match="found no 'walks/mine-v0' in the local database"):
+    with pytest.raises(
+        InputError, match="'walks/mine-v0': expected a Minari dataset in the local database"
+    ):
         load_episodes("walks/mine-v0")
 
 

@@ -231,7 +231,7 @@ def test_many_batches_are_read_as_one(tmp_path):
         assert found.observations.sum() == rows // 4
         assert found.terminated.all()
     columns["obs_0"][-1] = "left"
-    with pytest.raises(InputError, match=r"column obs_0, found 'left' in row 149999 of '.*\.csv'"):
+    with pytest.raises(InputError, match=r"log\.csv': .* column obs_0, found 'left' in row 149999"):
         load_episodes(write_csv(tmp_path / "log.csv", columns))
 
 
@@ -275,9 +275,9 @@ def test_images_in_a_table_are_left_out_with_a_warning_or_refused(tmp_path):
         with pytest.raises(InputError, match=r"found images \(obs_shot\)"):
             load_episodes(path, "obs=obs_*")
         path = write_parquet(path, log(obs_shot=images, obs_0=None, obs_1=None))
-        with pytest.raises(InputError, match=r"found images \(obs_shot\).*name numeric columns"):
+        with pytest.raises(InputError, match=r"found images \(obs_shot\).*name columns of numbers"):
             load_episodes(path)
-    with pytest.raises(InputError, match=r"found images of shape \(2, 2, 3\) in the dictionary"):
+    with pytest.raises(InputError, match=r"the dict: .*found images of shape \(2, 2, 3\)"):
         load_episodes(log(obs_shot=np.zeros((8, 2, 2, 3))))
 
 
@@ -373,14 +373,14 @@ BAD = [
     ({"step": ["a"] * 8}, "numbers in the column step"),
     ({"terminated": list(range(8))}, "true and false in the column terminated"),
     ({"success": [0.5] * 8}, "true and false in the column success"),
-    ({"obs_1": [1.0] * 5 + [math.nan] * 3}, "finite numbers in .* obs_1, found nan in row 5"),
+    ({"obs_1": [1.0] * 5 + [math.nan] * 3}, "finite numbers in.* obs_1, found NaN in row 5"),
     ({"reward": [1.0] * 6 + [math.inf] * 2}, "column reward, found inf in row 6"),
     ({"obs_1": [1.0] * 7 + [1e300]}, r"found 1e\+300 in row 7"),
-    ({"reward": [1.0] * 7 + [None]}, "numbers in the column reward, found '?(None|nan)'? in row 7"),
+    ({"reward": [1.0] * 7 + [None]}, "numbers in the column reward, found '?(None|nan|NaN)'? in row 7"),
     ({"episode": [1] * 7 + [None]}, "a number or text in every row of episode"),
     ({"episode": ["a"] * 7 + [None]}, "a number or text in every row of episode"),
     ({"truncated": [None] + [False] * 7}, "numbers in the column truncated, found 'None' in row 0"),
-    ({"episode": [7, 7, 7, 3, 7, 7, 7, 7]}, "found episode 7 in 2 places .*sort by episode and"),
+    ({"episode": [7, 7, 7, 3, 7, 7, 7, 7]}, "found episode 7 in 2 places.*sort by episode and"),
     ({"truncated": [False, True, False, True] + [False] * 4}, "row 1, within episode 7"),
     ({"episode": [7] * 4 + [9] * 4}, "within episode 7"),  # two episodes under one label
     ({"episode": [7, 7, 7, 3, 8, 8, 9, 9]}, "found episode 8 with neither"),
@@ -388,18 +388,18 @@ BAD = [
         {"episode": [1] * 8, "terminated": [False] * 8, "truncated": [False] * 8},
         "at least one episode with an end",
     ),
-    ({"step": [0, 1, 2, 0, 0, 1, 3, 4]}, "step 3 after 1 in episode 9 .*`columns` step= skips"),
+    ({"step": [0, 1, 2, 0, 0, 1, 3, 4]}, "step 3 after 1 in episode 9.*`columns` step= skips"),
     ({"step": [0, 1, 2, 0, 0, 2, 1, 3]}, "step 2 after 0 in episode 9"),
-    ({"step": [2, 1, 0, 0, 0, 1, 2, 3]}, "step 1 after 2 .*sort by step"),
+    ({"step": [2, 1, 0, 0, 0, 1, 2, 3]}, "step 1 after 2.*sort by step"),
     ({"step": [0, 1, 2, 0, 0, 1, 1, 2]}, "step 1 after 1 in episode 9"),
     ({"step": [0, 1, 2, 0, 1, 2, 3, 4]}, "start at step 0, found step 1 in episode 9"),
     ({"step": [n / 2 for n in range(8)]}, "step 0.5 after 0"),
-    ({"reward": None}, r"one column for reward in .*found note, .*reward=NAME"),
+    ({"reward": None}, r"one column for reward.*found note,.*reward=NAME"),
     (
         {"episode": None},
-        r"one column for episode.*found note, .*episode=NAME|found no observations",
+        r"one column for episode.*found note,.*episode=NAME|found no observations",
     ),
-    ({"obs_0": None, "obs_1": None}, r"columns for obs in .*found note.*obs=NAME"),
+    ({"obs_0": None, "obs_1": None}, r"columns for obs.*found note.*obs=NAME"),
     ({"terminated": None}, "end of an episode.*truncated: name them"),
     ({"truncated": None}, "end of an episode.*terminated: name them"),
     ({"terminated": None, "truncated": None}, "with done= each episode is truncated after its"),
@@ -414,7 +414,9 @@ def test_a_bad_table_is_one_line_that_says_what_is_wrong(sources):
             assert "\n" not in str(refusal.value)
             assert len(str(refusal.value)) < 500
     for _, source in sources({name: [] for name in log()}, WRITERS):
-        with pytest.raises(InputError, match=r"at least one step, found an empty log in '.*log"):
+        with pytest.raises(
+            InputError, match=r"log\..*': expected at least one step, found an empty log"
+        ):
             load_episodes(source)
     many = {f"sensor_{index}": [0.0] for index in range(500)}
     for _, source in sources(many, ("csv", "pandas")):  # not listed whole
@@ -427,11 +429,8 @@ def test_an_empty_or_damaged_file_is_one_line(suffix, tmp_path):
     path = tmp_path / f"log.{suffix}"
     with pytest.raises(InputError, match="found nothing at"):
         load_episodes(path)
-    path.touch()
-    with pytest.raises(InputError, match="found an empty file at"):
-        load_episodes(path)
     whole = WRITERS[suffix](path, log()).read_bytes()
-    for content in (whole[: len(whole) // 2], bytes(range(256)) * 4, b"\n\n"):
+    for content in (b"", whole[: len(whole) // 2], bytes(range(256)) * 4, b"\n\n"):
         path.write_bytes(content)
         with pytest.raises(InputError) as refusal:
             load_episodes(path)
@@ -446,7 +445,7 @@ def test_a_short_row_and_a_name_twice_are_one_line(tmp_path):
     path = write_csv(tmp_path / "log.csv", log())
     text = path.read_text()
     path.write_text(text + "1,2\n")
-    with pytest.raises(InputError, match=r"cannot read .*log.csv': .*Expected 7 columns, got 2"):
+    with pytest.raises(InputError, match=r"cannot read '.*log.csv': .*Expected 7 columns, got 2"):
         load_episodes(path)
     path.write_text(text.replace("obs_0", "obs_1"))
     frame = pandas.DataFrame(log()).rename(columns={"obs_0": "obs_1"})
@@ -469,7 +468,7 @@ def test_lists_of_different_lengths_are_one_line(sources):
             if kind != "dictionary" or values[0]:
                 with pytest.raises(InputError, match=words):
                     load_episodes(source)
-    with pytest.raises(InputError, match=r"expected 8 rows of obs_1, found 7 in the dictionary"):
+    with pytest.raises(InputError, match="the dict: expected 8 rows of obs_1, found 7"):
         load_episodes(log(obs_1=[1.0] * 7))
 
 
@@ -506,6 +505,6 @@ def test_without_pyarrow_the_extra_is_named_where_it_is_needed(tmp_path):
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert answer.stdout.splitlines() == [
-        "a .csv table needs the extra 'tables': pip install \"tightrope[tables]\"",
-        "a LeRobot dataset needs the extra 'tables': pip install \"tightrope[tables]\"",
+        "'log.csv': a .csv table needs the extra 'tables': pip install \"tightrope[tables]\"",
+        "'robot': a LeRobot dataset needs the extra 'tables': pip install \"tightrope[tables]\"",
     ]

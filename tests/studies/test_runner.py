@@ -4,10 +4,10 @@ import json
 import os
 import signal
 import subprocess
-import sys
 
 import pandas as pd
 import pytest
+from command import STUDY, words
 from inline import Inline
 from waiting import wait_until
 
@@ -95,12 +95,12 @@ def test_a_finished_study_runs_nothing_and_another_one_is_refused_in_its_folder(
     (tmp_path / "other").mkdir()
     (tmp_path / "other/thesis.tex").touch()
     (tmp_path / "file").touch()
-    for out, words in (
+    for out, expected in (
         (finished, r"\(seed 0\), found 5: give the same"),
         (tmp_path / "other", "with other content"),
         (tmp_path / "file", "with other content"),
     ):
-        with pytest.raises(InputError, match=words):
+        with pytest.raises(InputError, match=expected):
             run_study(small(seed=5), out, executor=refuse)
 
 
@@ -150,24 +150,7 @@ def test_the_levels_of_a_training_are_certified_without_training_again(small, tm
     assert not any("replay" in path.name for path in files)
 
 
-TRAINING = """
-name = "kill"
-test_episodes = 3
-updates = 20
-width = 16
-[[train]]
-agent = "ppo"
-environments = ["Pendulum-v1"]
-instances = [0]
-levels = [256, 512, 768]
-settings = { hidden = [8], rollout = 256, batch = 32, epochs = 1 }
-[[certify]]
-schemes = ["rec-2"]
-repetitions = 1
-episodes = [6]
-levels = ["expert"]
-options = { mc_passes = 2, thin = 20 }
-"""
+ONCE = (("instances = [0, 1]", "instances = [0]"), ("repetitions = 2", "repetitions = 1"))
 
 
 def test_a_study_that_is_interrupted_then_killed_resumes_to_the_undisturbed_numbers(
@@ -175,9 +158,11 @@ def test_a_study_that_is_interrupted_then_killed_resumes_to_the_undisturbed_numb
 ):
     """Through the command, with real processes: Ctrl-C in one stage, SIGKILL in the next."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "kill.toml").write_text(TRAINING)
-    command = [sys.executable, "-c", "import sys; from tightrope.cli import main; sys.exit(main())"]
-    command += ["study", "kill.toml", "--out", "out", "--workers", "1"]
+    text = STUDY + 'levels = ["expert"]\noptions = { mc_passes = 2, thin = 20 }\n'
+    for several, one in ONCE:
+        text = text.replace(several, one)
+    (tmp_path / "kill.toml").write_text(text)
+    command = words("study", "kill.toml", "--out", "out", "--workers", "1")
     options = {"cwd": tmp_path, "env": {**os.environ, "PYTHONPATH": import_path}, "text": True}
     options |= {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     jobs = tmp_path / "out/jobs"

@@ -41,18 +41,20 @@ _SCALED_FROM = 10  # steps of a warm-up whose moments say anything
 class Settings:
     """What all agents share.
 
+    Attributes:
+        gamma: Discount factor.
+        hidden: Widths of the hidden layers of every network.
+        learning_rate: Of Adam, for all networks and the temperature.
+        batch: Transitions in a mini-batch.
+
     Raises:
         InputError: a value is outside its set.
     """
 
     gamma: Share = 0.99
-    """Discount factor."""
     hidden: Annotated[tuple[Count, ...], Field(min_length=1)] = (256, 256)
-    """Widths of the hidden layers of every network."""
     learning_rate: Positive = 3e-4
-    """Of Adam, for all networks and the temperature."""
     batch: Count = 256
-    """Transitions in a mini-batch."""
 
     def to_json(self) -> dict[str, Any]:
         """As JSON, which has no infinity."""
@@ -62,30 +64,36 @@ class Settings:
 
 @checked
 class SACSettings(Settings):
-    """Soft actor-critic: two critics, automatic temperature."""
+    """Soft actor-critic: two critics, automatic temperature.
+
+    Attributes:
+        tau: Share of the new weights in each soft update of the targets.
+        buffer: Transitions that the replay buffer holds.
+        warmup: Steps with random actions before the first update.
+        replay_ratio: Updates per environment step.
+        target_entropy: Entropy in nats that the temperature steers to; auto: minus the number of
+            actions.
+        critic_norm: Whether critics have layer norm, as the paper's do; the actor always has.
+        learned_norm: Whether layer norm has a scale and a shift that are learned, instead of 1 and
+            0.
+        scaled_observations: Whether networks see observations scaled by mean and deviation of the
+            warm-up's.
+        actor_average: Share of the newest weights in the averaged actor, which is evaluated and
+            frozen; 1: only these.
+        precision: Of the critics' products between hidden layers; auto: bfloat16 where the
+            processor has such products.
+    """
 
     tau: Share = 5e-3
-    """Share of the new weights in each soft update of the targets."""
     buffer: Count = 1_000_000
-    """Transitions that the replay buffer holds."""
     warmup: Annotated[int, Field(ge=0)] = 10_000
-    """Steps with random actions before the first update."""
     replay_ratio: Count = 1
-    """Updates per environment step."""
     target_entropy: float | Literal["auto"] = "auto"
-    """Entropy in nats that the temperature steers to; auto: minus the number of actions."""
     critic_norm: bool = False
-    """Whether critics have layer norm, as the paper's do; the actor always has."""
     learned_norm: bool = False
-    """Whether layer norm has a scale and a shift that are learned, instead of 1 and 0."""
     scaled_observations: bool = True
-    """Whether networks see observations scaled by mean and deviation of the warm-up's."""
     actor_average: Share = 3e-4
-    """Share of the newest weights in the averaged actor, which is evaluated and frozen; 1: only
-    these."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    """Of the critics' products between hidden layers; auto: bfloat16 where the processor has
-    such products."""
 
     def __post_init__(self) -> None:
         if self.scaled_observations and self.warmup < _SCALED_FROM:
@@ -97,17 +105,21 @@ class SACSettings(Settings):
 
 @checked
 class REDQSettings(SACSettings):
-    """SAC with an ensemble of critics and randomised targets."""
+    """SAC with an ensemble of critics and randomised targets.
+
+    Attributes:
+        critics: Size of the ensemble.
+        subset: Target critics drawn for each update; the minimum of their values enters the target.
+        huber: Error beyond which the critics' loss is linear instead of square; the paper's is 1.
+        actor_climbs: What the actor maximises: the minimum of as many critics, newly drawn, or the
+            mean of all.
+    """
 
     buffer: Count = 100_000
     critics: Count = 10
-    """Size of the ensemble."""
     subset: Count = 2
-    """Target critics drawn for each update; the minimum of their values enters the target."""
     huber: Annotated[float, Field(gt=0, allow_inf_nan=True)] = math.inf
-    """Error beyond which the critics' loss is linear instead of square; the paper's is 1."""
     actor_climbs: Literal["minimum", "mean"] = "minimum"
-    """What the actor maximises: the minimum of as many critics, newly drawn, or the mean of all."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -117,22 +129,25 @@ class REDQSettings(SACSettings):
 
 @checked
 class PPOSettings(Settings):
-    """Proximal policy optimisation with a state-value critic; SB3's defaults but for the batch."""
+    """Proximal policy optimisation with a state-value critic; SB3's defaults but for the batch.
+
+    Attributes:
+        rollout: Steps between two rounds of updates.
+        epochs: Passes over these steps.
+        gae_lambda: Of generalised advantage estimation.
+        clip: Range of the clipped surrogate.
+        entropy_weight: Of the entropy in the loss.
+        value_weight: Of the critic's error in the loss.
+        gradient_norm: Largest norm of a gradient.
+    """
 
     rollout: Count = 2048
-    """Steps between two rounds of updates."""
     epochs: Count = 10
-    """Passes over these steps."""
     gae_lambda: Share = 0.95
-    """Of generalised advantage estimation."""
     clip: Positive = 0.2
-    """Range of the clipped surrogate."""
     entropy_weight: Weight = 0.0
-    """Of the entropy in the loss."""
     value_weight: Weight = 0.5
-    """Of the critic's error in the loss."""
     gradient_norm: Positive = 0.5
-    """Largest norm of a gradient."""
 
     def __post_init__(self) -> None:
         if self.batch < 2 or self.rollout % self.batch:

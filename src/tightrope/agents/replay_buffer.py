@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import torch
 from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.buffers import ReplayBuffer
@@ -20,14 +19,13 @@ class CompactReplayBuffer(ReplayBuffer):
     that of the row below; where it is not, at the end of an episode and at the newest row, it is
     kept apart.
 
+    A time limit does not count as an end.
+
     Args:
         buffer_size: transitions it holds, over all environments.
         observation_space: of the environment, a Box.
         action_space: of the environment.
-        device: of the samples.
-        n_envs: environments stepped together, a row for each step.
-        optimize_memory_usage: of SB3's buffer; this one always does, and exactly.
-        handle_timeout_termination: whether a time limit does not count as an end.
+        options: device and number of environments, as for SB3's buffer.
 
     Attributes:
         added: rows ever added; row k of the run is in slot k % buffer_size.
@@ -39,26 +37,16 @@ class CompactReplayBuffer(ReplayBuffer):
         buffer_size: int,
         observation_space: spaces.Box,
         action_space: spaces.Space,
-        device: torch.device | str = "auto",
-        n_envs: int = 1,
-        optimize_memory_usage: bool = False,
-        handle_timeout_termination: bool = True,
+        **options: Any,
     ) -> None:
         held = np.float32 if observation_space.dtype.itemsize > 4 else observation_space.dtype
         # SB3's own way to hold observations once forgets the last one of an episode and the oldest
         # transition: only its arrays are taken.
-        super().__init__(
-            buffer_size,
-            spaces.Box(0, 1, observation_space.shape, held),
-            action_space,
-            device,
-            n_envs,
-            optimize_memory_usage=True,
-            handle_timeout_termination=False,
-        )
+        options |= {"optimize_memory_usage": True, "handle_timeout_termination": False}
+        box = spaces.Box(0, 1, observation_space.shape, held)
+        super().__init__(buffer_size, box, action_space, **options)
         self.observation_space = observation_space
-        self.optimize_memory_usage = False
-        self.handle_timeout_termination = handle_timeout_termination
+        self.optimize_memory_usage, self.handle_timeout_termination = False, True
         self.added = 0
         self.apart: dict[int, NDArray[Any]] = {}
 
@@ -90,8 +78,7 @@ class CompactReplayBuffer(ReplayBuffer):
         self.apart[slot] = np.array(next_obs, self.observations.dtype)
         self.actions[slot] = action.reshape(self.n_envs, self.action_dim)
         self.rewards[slot], self.dones[slot] = reward, done
-        if self.handle_timeout_termination:
-            self.timeouts[slot] = [info.get("TimeLimit.truncated", False) for info in infos]
+        self.timeouts[slot] = [info.get("TimeLimit.truncated", False) for info in infos]
         self.go_to(self.added + 1)
 
     def _get_samples(

@@ -9,15 +9,7 @@ from pydantic import Field
 from stable_baselines3 import PPO
 from stable_baselines3.common.base_class import BaseAlgorithm
 
-from tightrope.agents.hyperparameters import (
-    LEVELS,
-    Count,
-    PPOSettings,
-    REDQSettings,
-    SACSettings,
-    Settings,
-    settings,
-)
+from tightrope.agents.hyperparameters import LEVELS, Count, SACSettings, Settings, settings
 from tightrope.agents.policies import PPOPolicy, SACPolicy
 from tightrope.agents.redq import REDQ
 from tightrope.agents.replay_buffer import CompactReplayBuffer
@@ -33,6 +25,20 @@ Compile = Literal["auto", "always", "never"]
 
 _COMPILE_FROM = 20_000  # updates from which compiling pays for itself (benchmarks/README.md)
 _EVALUATIONS = 50  # in a whole run
+_ARGUMENTS = {  # what Stable-Baselines3's agents, and REDQ, call the settings
+    **{name: name for name in ("gamma", "learning_rate", "tau", "target_entropy", "gae_lambda")},
+    **{name: name for name in ("critics", "subset", "huber", "actor_climbs", "actor_average")},
+    "batch": "batch_size",
+    "buffer": "buffer_size",
+    "warmup": "learning_starts",
+    "replay_ratio": "gradient_steps",
+    "rollout": "n_steps",
+    "epochs": "n_epochs",
+    "clip": "clip_range",
+    "entropy_weight": "ent_coef",
+    "value_weight": "vf_coef",
+    "gradient_norm": "max_grad_norm",
+}
 
 
 @checked
@@ -162,53 +168,17 @@ def build(run: Run) -> tuple[BaseAlgorithm, TrainingStatistics]:
         )
     chosen = run.settings
     statistics = TrainingStatistics(env, seed=run.seed, gamma=chosen.gamma)
-    shared: dict[str, Any] = {
-        "env": statistics,
-        "learning_rate": chosen.learning_rate,
-        "batch_size": chosen.batch,
-        "gamma": chosen.gamma,
-        "seed": run.seed,
-        "device": run.device,
-    }
+    options: dict[str, Any] = {"seed": run.seed, "device": run.device}
+    options |= {sb3: getattr(chosen, n) for n, sb3 in _ARGUMENTS.items() if hasattr(chosen, n)}
     layers: dict[str, Any] = {"net_arch": list(chosen.hidden)}
-    if isinstance(chosen, PPOSettings):
-        model: BaseAlgorithm = PPO(
-            PPOPolicy,
-            n_steps=chosen.rollout,
-            n_epochs=chosen.epochs,
-            gae_lambda=chosen.gae_lambda,
-            clip_range=chosen.clip,
-            ent_coef=chosen.entropy_weight,
-            vf_coef=chosen.value_weight,
-            max_grad_norm=chosen.gradient_norm,
-            policy_kwargs=layers,
-            **shared,
-        )
-        return model, statistics
-    assert isinstance(chosen, SACSettings)
-    if not isinstance(chosen, REDQSettings):  # SAC is REDQ with two critics, both drawn
-        chosen = REDQSettings(**asdict(chosen), critics=2)
+    if not isinstance(chosen, SACSettings):
+        return PPO(PPOPolicy, statistics, policy_kwargs=layers, **options), statistics
     layers |= {
         "critic_norm": chosen.critic_norm,
         "learned_norm": chosen.learned_norm,
         "halved": chosen.precision == "bfloat16",
         "scaled": chosen.scaled_observations,
     }
-    model = REDQ(
-        SACPolicy,
-        critics=chosen.critics,
-        subset=chosen.subset,
-        huber=chosen.huber,
-        actor_climbs=chosen.actor_climbs,
-        actor_average=chosen.actor_average,
-        compile=run.compile,
-        tau=chosen.tau,
-        buffer_size=chosen.buffer,
-        replay_buffer_class=CompactReplayBuffer,
-        learning_starts=chosen.warmup,
-        gradient_steps=chosen.replay_ratio,
-        target_entropy=chosen.target_entropy,
-        policy_kwargs=layers,
-        **shared,
-    )
-    return model, statistics
+    options = {"critics": 2, **options}  # SAC is REDQ with two, both of which are drawn
+    options |= {"compile": run.compile, "replay_buffer_class": CompactReplayBuffer}
+    return REDQ(SACPolicy, statistics, policy_kwargs=layers, **options), statistics

@@ -16,6 +16,7 @@ from tightrope.posteriors import (
     Gaussians,
     PosteriorStep,
     ReturnPredictor,
+    horizons_of,
     informed_prior,
     posterior_predictor,
     random_prior,
@@ -136,6 +137,7 @@ def regress_fitting_set(
         layer_norm=settings.preset.layer_norm,
         exact=exact,
         device="cpu" if exact else settings.device,
+        horizons=None if split.fit is None else horizons_of(split.fit, rows, split.scaling),
         advance=advance,
     )
 

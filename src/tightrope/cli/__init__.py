@@ -1,4 +1,4 @@
-"""The command: a module per verb, thin, no logic of its own; only the named verb is imported."""
+"""The command: a module per group of verbs, thin; only the named one is imported."""
 
 import os
 

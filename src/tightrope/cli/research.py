@@ -8,7 +8,6 @@ from tightrope.cli.certificates import source_or_demo
 from tightrope.cli.flags import command
 from tightrope.cli.text import show
 from tightrope.errors import InputError
-from tightrope.imports import needed
 
 __all__ = ["audit", "study"]
 
@@ -92,7 +91,6 @@ def audit(
         workers: Processes of the local engine; auto: one per core.
         address: Ray cluster to use; by default one is started on this machine.
     """
-    needed("pandas", "an audit", "studies")
     from tightrope.audit.auditing import run_audit
     from tightrope.studies.runner import executor_for
 

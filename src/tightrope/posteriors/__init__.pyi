@@ -24,6 +24,7 @@ from .presets import (
     Regression as Regression,
     Sampling as Sampling,
 )
+from .horizons import Horizons as Horizons, horizons_of as horizons_of
 from .regression import Ensemble as Ensemble, regress as regress
 from .scaling import (
     Clock as Clock,

@@ -22,6 +22,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from tightrope.posteriors.gaussians import Layers, kaiming_means
+from tightrope.posteriors.horizons import Horizons
 from tightrope.posteriors.optimiser import Adam
 from tightrope.posteriors.presets import Regression
 from tightrope.seeds import Stream, child_seed
@@ -70,6 +71,7 @@ def regress(
     layer_norm: bool = True,
     exact: bool = False,
     device: str = "cpu",
+    horizons: Horizons | None = None,
     advance: Callable[[int], None] | None = None,
 ) -> Ensemble:
     """Networks fitted to the rows, as they were when their left-out predictions were best.
@@ -84,6 +86,7 @@ def regress(
         exact: work in float64, so that the fit can be repeated elsewhere to many digits: updates
             enlarge rounding errors, and float32 fits end far apart on another processor.
         device: to compute on; all is drawn on the CPU, and the result comes back there.
+        horizons: returns of the rows under earlier time limits, for half of each mini-batch.
         advance: called with the number of updates just done, at last with those not needed.
     """
     dtype = torch.float64 if exact else torch.float32
@@ -93,11 +96,12 @@ def regress(
         batch=settings.exact_batch if exact else settings.batch,
         settings=settings,
         layer_norm=layer_norm,
+        horizons=horizons,
         stop=Event(),
     )
     dealt = _deal(episode, settings.folds, seed)
     steps = settings.updates(exact)
-    looks = np.unique(np.geomspace(steps * _FIRST, steps, _CHECKS).astype(int))
+    looks = np.unique((np.geomspace(steps * _FIRST, steps, _CHECKS) + 1e-6).astype(int))
     checks: list[int] = []
     errors: list[float] = []
     done = best = 0
@@ -161,7 +165,21 @@ class _Task:
     batch: int
     settings: Regression
     layer_norm: bool
+    horizons: Horizons | None
     stop: Event
+
+    def rows(self, rows: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Inputs and targets of rows, of the first half of them under a drawn time limit."""
+        there = rows.to(self.inputs.device)
+        inputs, targets = self.inputs[there], self.targets[there]
+        if self.horizons is not None:
+            half = len(rows) // 2
+            uniform = torch.rand(half, generator=generator, dtype=torch.float64)
+            drawn = self.horizons.draw(rows[:half].numpy(), uniform.numpy())
+            clock, returns = (torch.from_numpy(part).to(inputs) for part in drawn)
+            inputs[:half, -clock.shape[1] :] = clock
+            targets[:half] = returns
+        return inputs, targets
 
 
 class _Network:
@@ -172,8 +190,8 @@ class _Network:
     ) -> None:
         self.task, self.step = task, 0
         device, dtype = task.inputs.device, task.inputs.dtype
-        self.seen, self.left_out = (torch.from_numpy(rows).to(device) for rows in (seen, left_out))
-        own = task.targets[self.seen]
+        self.seen, self.left_out = torch.from_numpy(seen), torch.from_numpy(left_out).to(device)
+        own = task.targets[self.seen.to(device)]
         self.centre, self.spread = own.mean(), own.std(correction=0).clamp(min=1e-6)
         self.random = torch.Generator().manual_seed(child_seed(seed, Stream.REGRESSION, 0))
         layers = kaiming_means((task.inputs.shape[1], *task.settings.hidden, 1), seed)
@@ -193,9 +211,9 @@ class _Network:
         while self.step < until and not task.stop.is_set():
             self.step += 1
             places = torch.randint(len(self.seen), (task.batch,), generator=self.random)
-            rows = self.seen[places.to(self.seen.device)]
-            goal = (task.targets[rows] - self.centre) / self.spread
-            outputs = _forward(self.parameters, task.inputs[rows], task.layer_norm)
+            inputs, targets = task.rows(self.seen[places], self.random)
+            goal = (targets - self.centre) / self.spread
+            outputs = _forward(self.parameters, inputs, task.layer_norm)
             self.adam.descend((outputs - goal).square().mean(), task.settings.learning_rate)
             share = max(1 / task.settings.memory, 1 / (1 + self.step / 10))
             with torch.no_grad():

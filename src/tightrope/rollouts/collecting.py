@@ -44,29 +44,37 @@ _SEEDS = 2**31  # the largest range that every suite takes
 
 @dataclass(frozen=True)
 class Loading:
-    """How a policy and its environment are loaded."""
+    """How a policy and its environment are loaded.
+
+    Attributes:
+        normalize: Observation statistics of an SB3 policy; a VecNormalize pickle or an .npz with
+            mean, var, epsilon and clip.
+        no_normalize: Roll an SB3 policy out without the observation statistics of its training, on
+            purpose.
+        trust: Allow loading files that execute code.
+        env_kwargs: Arguments of the environment, for gymnasium.make, such as
+            use_contact_forces=true.
+    """
 
     normalize: Literal["none"] | Path = "none"
-    """Observation statistics of an SB3 policy: a VecNormalize pickle or an .npz with
-    mean, var, epsilon and clip."""
     no_normalize: bool = False
-    """Roll an SB3 policy out without the observation statistics of its training, on purpose."""
     trust: bool = False
-    """Allow loading files that execute code."""
     env_kwargs: Annotated[tuple[str, ...] | Mapping[str, Any], "NAME=VALUE"] = ()
-    """Arguments of the environment, for gymnasium.make, such as use_contact_forces=true."""
 
 
 @dataclass(frozen=True)
 class Rollout(Loading):
-    """How a policy is rolled out; nothing of it is for recorded episodes."""
+    """How a policy is rolled out; nothing of it is for recorded episodes.
+
+    Attributes:
+        workers: Worker processes of the roll-out; auto: one per core.
+        timeout: Seconds without a step after which an environment counts as hanging.
+        sample: Draw actions from the policy's distribution instead of taking its mode.
+    """
 
     workers: int | Literal["auto"] = "auto"
-    """Worker processes of the roll-out; auto: one per core."""
     timeout: float = 60.0
-    """Seconds without a step after which an environment counts as hanging."""
     sample: bool = False
-    """Draw actions from the policy's distribution instead of taking its mode."""
 
     @property
     def arguments(self) -> dict[str, Any]:

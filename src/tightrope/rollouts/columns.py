@@ -88,7 +88,6 @@ def choose(
     names: Sequence[str],
     given: Columns,
     *,
-    where: str,
     images: Collection[str] = (),
     optional: Collection[str] = (),
 ) -> tuple[Chosen, tuple[str, ...]]:
@@ -97,7 +96,6 @@ def choose(
     Args:
         names: of the columns, in their order, images included.
         given: by the user; roles that are not in it go by their usual names.
-        where: the table, for messages.
         images: those of `names` that hold images or videos.
         optional: ``episode`` if an episode ends where a column says so; ``done`` if it ends with
             its last row although no column says so.
@@ -107,21 +105,21 @@ def choose(
     """
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"expected one column of each name, found {twice} twice in {where}")
+        raise InputError(f"expected one column of each name, found {twice} twice")
     asked = parse(given)
     own_ends = any(role in asked for role in ENDS)
     if own_ends:  # who says how episodes end says all of it
         optional = (*optional, "done") if asked.get("done") == () else optional
         asked = {**dict.fromkeys(ENDS, ()), **asked}
     single = {
-        role: matching(role, asked[role], names, (), where)
+        role: matching(role, asked[role], names)
         if role in asked
         else tuple(name for name in usual if name in names)[:1]
         for role, usual in _USUAL.items()
         if role not in SEVERAL
     }
     taken = {name for found in single.values() for name in found}
-    several = {r: matching(r, asked.get(r, ()), names, taken, where) for r in SEVERAL}
+    several = {r: matching(r, asked.get(r, ()), names, taken) for r in SEVERAL}
     left_out: tuple[str, ...] = ()
     if "obs" not in asked:
         usual = tuple(name for name in names if name.startswith("obs") and name not in taken)
@@ -129,36 +127,33 @@ def choose(
         several["obs"] = tuple(name for name in usual if name not in images) or left_out
     chosen = {role: (single | several)[role] for role in ROLES}
     for role, found in chosen.items():
-        if (len(found) > 1 and role in single) or not (
-            found or role not in _NEEDED or role in optional
-        ):
+        needed = role in _NEEDED and role not in optional
+        if (needed and not found) or (len(found) > 1 and role in single):
+            kind = "one column" if role in single else "columns"
             serves = role == "reward" and "next.success" in names
+            also = ", or reward=next.success if success is all that counts" if serves else ""
             raise InputError(
-                f"expected {'one column' if role in single else 'columns'} for {role} in {where} "
-                f"({' or '.join(_USUAL[role])}), found {listed(found or names)}: name it with "
-                f"`columns` {role}=NAME"
-                + (", or reward=next.success if success is all that counts" if serves else "")
+                f"expected {kind} for {role} ({' or '.join(_USUAL[role])}), found "
+                f"{listed(found or names)}: name it with `columns` {role}=NAME{also}"
             )
         if shown := [name for name in found if name in images]:
             raise InputError(
-                f"expected numbers for {role}, found images ({listed(shown)}) in {where}: name "
-                f"numeric columns with `columns` {role}=NAME, such as the robot's state or "
-                "features computed from the images"
+                f"expected numbers for {role}, found images ({listed(shown)}): name columns of "
+                f"numbers with `columns` {role}=NAME, such as the robot's state or features"
             )
     if chosen["terminated"] and chosen["truncated"]:
         chosen["done"] = ()  # it says nothing more
     elif not (chosen["done"] or "done" in optional or any(chosen[r] for r in ENDS if own_ends)):
         raise InputError(
-            f"expected columns for the end of an episode in {where} (terminated and truncated, or "
-            f"terminals and timeouts, or done), found {listed(names)}: name them with `columns` "
-            "terminated=NAME,truncated=NAME or done=NAME; with done= each episode is truncated "
-            "after its last row"
+            "expected columns for the end of an episode (terminated and truncated, or done), found "
+            f"{listed(names)}: name them with `columns` terminated=NAME,truncated=NAME or "
+            "done=NAME; with done= each episode is truncated after its last row"
         )
     return chosen, left_out
 
 
 def matching(
-    role: str, patterns: Sequence[str], names: Sequence[str], taken: Collection[str], where: str
+    role: str, patterns: Sequence[str], names: Sequence[str], taken: Collection[str] = ()
 ) -> tuple[str, ...]:
     """Columns by name or, in the order of the table, by pattern; each once.
 
@@ -169,15 +164,10 @@ def matching(
     """
     found: dict[str, None] = {}
     for pattern in patterns:
-        matched = (
-            [pattern]
-            if pattern in names
-            else [name for name in names if fnmatchcase(name, pattern) and name not in taken]
-        )
+        matched = [name for name in names if fnmatchcase(name, pattern) and name not in taken]
+        matched = [pattern] if pattern in names else matched
         if not matched:
-            raise InputError(
-                f"expected a column {pattern} for {role} in {where}, found {listed(names)}"
-            )
+            raise InputError(f"expected a column {pattern} for {role}, found {listed(names)}")
         found |= dict.fromkeys(matched)
     return tuple(found)
 
@@ -189,7 +179,7 @@ def all_names(chosen: Chosen) -> list[str]:
 
 def listed(names: Sequence[str]) -> str:
     """The first of some names, in a message."""
-    return ", ".join(names[:20])[:400] + (", ..." if len(names) > 20 else "")
+    return ", ".join(names[:20])[:300] + (", ..." if len(names) > 20 else "")
 
 
 def as_number(cell: Any) -> float:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from tightrope.errors import InputError, one_line
+from tightrope.errors import InputError, reading
 from tightrope.files import refuse_links
 from tightrope.imports import needed
 from tightrope.records import one_problem
@@ -75,8 +75,7 @@ def import_lerobot(folder: Path, columns: Columns = None) -> Episodes:
     """
     require_tables("a LeRobot dataset")
     refuse_links(folder.resolve(), deep=True)
-    info, where = _info(folder), f"the LeRobot dataset {str(folder)!r}"
-    asked = parse(columns)
+    info, asked = _info(folder / _INFO), parse(columns)
     if "action" in info.features:
         asked.setdefault("action", ("action",))
 
@@ -86,15 +85,17 @@ def import_lerobot(folder: Path, columns: Columns = None) -> Episodes:
         names = all_names({**chosen, "index": (_INDEX,)})
         files = sorted((folder / "data").glob("*/*.parquet"))
         if not files:
-            raise InputError(f"expected data/*/*.parquet, found none in {where}: {_DOWNLOAD}")
-        table = pyarrow.concat_tables(
-            (parquet(path, names) for path in files), promote_options="permissive"
-        )
+            raise InputError(f"expected data/*/*.parquet, found none: {_DOWNLOAD}")
+        tables = []
+        for path in files:
+            with reading(str(path.relative_to(folder))):
+                tables.append(parquet(path, names))
+        table = pyarrow.concat_tables(tables, promote_options="permissive")
         found = len(table[_INDEX].unique()), len(table)
         if found != (info.total_episodes, info.total_frames):
             raise InputError(
                 f"expected {info.total_episodes} episodes with {info.total_frames} frames, as "
-                f"meta/info.json says, found {found[0]} with {found[1]} in {where}: {_DOWNLOAD}"
+                f"{_INFO} says, found {found[0]} with {found[1]}: {_DOWNLOAD}"
             )
         return getter(table)
 
@@ -105,7 +106,6 @@ def import_lerobot(folder: Path, columns: Columns = None) -> Episodes:
     ]
     table = Table(
         name=folder.resolve().name,
-        where=where,
         kind=f"LeRobot {info.codebase_version}",
         names=tuple(info.features),
         read=read,
@@ -115,19 +115,17 @@ def import_lerobot(folder: Path, columns: Columns = None) -> Episodes:
     return episodes_of(table, asked)
 
 
-def _info(folder: Path) -> _Info:
+def _info(path: Path) -> _Info:
     """What `meta/info.json` says; raises InputError if it is damaged or of another version."""
-    path = folder / _INFO
     try:
         info = TypeAdapter(_Info).validate_json(path.read_bytes(), strict=True)
     except ValidationError as error:
-        raise InputError(f"{str(path)!r} is damaged: {one_problem(error)}") from None
+        raise InputError(f"{_INFO} is damaged: {one_problem(error)}") from None
     version, storage = info.codebase_version, info.storage_format
     if version.removeprefix("v").partition(".")[0] not in ("2", "3") or storage != "parquet":
         raise InputError(
-            f"expected a LeRobot dataset of .parquet files of version v2.0, v2.1 or v3.0, found "
-            f"{storage[:40]!r} of version {version[:40]!r} in {str(folder)!r}: convert it "
-            "with LeRobot's own scripts"
+            "expected .parquet files of LeRobot's version v2.0, v2.1 or v3.0, found "
+            f"{storage[:40]!r} of version {version[:40]!r}: convert it with LeRobot's own scripts"
         )
     return info
 
@@ -149,28 +147,20 @@ def import_minari(dataset: str | Path) -> Episodes:
     folder = _folder(dataset)
     minari = needed("minari", "a Minari dataset")
     refuse_links(folder.resolve(), deep=True)
-    try:
-        for path in folder.glob("*.hdf5"):
-            with needed("h5py", "a Minari dataset").File(path, "r") as archive:
-                require_plain(archive, path)
-        source = minari.MinariDataset(folder)
-        metadata = source.storage.get_episode_metadata(source.episode_indices)
-        episodes = [
-            _episode(index, episode, entry.get("seed"))
-            for index, (episode, entry) in enumerate(zip(source, metadata, strict=True))
-        ]
-        name = str(source.spec.dataset_id)
-        environment = getattr(source.spec.env_spec, "id", None)
-    except InputError:
-        raise
-    except Exception as error:  # Minari lets the exceptions of its storage through
-        raise InputError(
-            f"cannot read the Minari dataset {str(dataset)!r}: {one_line(error)}"
-        ) from None
+    for path in folder.glob("*.hdf5"):
+        with needed("h5py", "a Minari dataset").File(path, "r") as archive:
+            require_plain(archive, path)
+    source = minari.MinariDataset(folder)
+    metadata = source.storage.get_episode_metadata(source.episode_indices)
+    episodes = [
+        _episode(index, episode, entry.get("seed"))
+        for index, (episode, entry) in enumerate(zip(source, metadata, strict=True))
+    ]
+    environment = getattr(source.spec.env_spec, "id", None)
     if episodes and not (episodes[-1].terminated or episodes[-1].truncated):
         warnings.warn(f"dropped the last episode of {dataset}: it has no end", stacklevel=2)
         episodes = episodes[:-1]
-    return join(episodes, log_metadata(name, environment))
+    return join(episodes, log_metadata(str(source.spec.dataset_id), environment))
 
 
 def _folder(dataset: str | Path) -> Path:
@@ -182,7 +172,7 @@ def _folder(dataset: str | Path) -> Path:
                 return folder
         raise InputError(
             "expected a LeRobot or Minari dataset or a policy with its training record, found none "
-            f"of them in the folder {str(dataset)!r}"
+            "of them in the folder"
         )
     needed("minari", "a Minari dataset")
     from minari.storage.datasets_root_dir import get_dataset_path
@@ -190,9 +180,8 @@ def _folder(dataset: str | Path) -> Path:
     folder = Path(get_dataset_path(str(dataset))) / "data"
     if not folder.is_dir():
         raise InputError(
-            f"expected a Minari dataset, found no {str(dataset)!r} in the local database "
-            f"{str(get_dataset_path())!r}: check the id, or download it with: minari download "
-            f"{dataset}"
+            f"expected a Minari dataset in the local database {str(get_dataset_path())!r}, found "
+            f"none: check the id, or download it with: minari download {dataset}"
         )
     return folder
 

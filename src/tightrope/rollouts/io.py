@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.environments import EnvInfo, EnvKwargs, recorded_environment
-from tightrope.errors import InputError
+from tightrope.errors import InputError, reading
 from tightrope.files import (
     load_tensors,
     refuse_to_overwrite,
@@ -124,23 +124,21 @@ def load_episodes(source: Any, columns: Columns = None) -> Episodes:
     """
     read = read_frame if columns and isinstance(source, Mapping) else _reader(source)
     named = isinstance(source, str | Path)
-    given = Path(source) if named and read is not import_minari else source
-    if read in _WITH_COLUMNS:
-        return read(given, columns)
-    found = repr(str(source)) if named else type(source).__name__
-    if columns:
+    place = repr(str(source)) if named else f"the {type(source).__name__}"
+    if columns and read not in _WITH_COLUMNS:
         raise InputError(
             "expected no `columns` but for a table, a data frame, a dictionary or a LeRobot "
-            f"dataset, found them for {found}"
+            f"dataset, found them for {place}"
         )
-    if read is not None:
-        return read(given)
-    if named:
-        raise _refusal(RECORDINGS, Path(source))
-    raise InputError(
-        f"expected {RECORDINGS}, a dictionary of arrays, a data frame or a list of episodes, "
-        f"found {found}"
-    )
+    of_file = named and read is not import_minari  # a pipe would never end
+    if read is None or (of_file and not (Path(source).is_file() or Path(source).is_dir())):
+        kinds = "" if named else ", a dictionary of arrays, a data frame or a list of episodes"
+        raise _refusal(f"{RECORDINGS}{kinds}", source)
+    given = Path(source) if of_file else source
+    if read is load:
+        return load(given)
+    with reading(place):
+        return read(given, columns) if read in _WITH_COLUMNS else read(given)
 
 
 def _reader(source: Any) -> Callable[..., Episodes] | None:
@@ -254,30 +252,27 @@ def policy_source(source: Any, env: Any = None, env_kwargs: EnvKwargs = None) ->
 
 def _require_policy(source: str | Path) -> None:
     """Raise InputError for a name that no policy can have, or that nothing has."""
-    path = Path(source)
     module, colon, name = str(source).rpartition(":")
-    if colon and module and name.isidentifier():
-        if not module.endswith(".py"):
-            return
-        path = Path(module)
-    elif path.is_dir():
+    named = colon and module and name.isidentifier()
+    path = Path(module if named else source)
+    if path.is_dir() or (named and path.suffix != ".py"):
         return
-    elif path.suffix not in _PROGRAMS and not is_recording(source):
-        policies = "a policy" if path.suffix in _PICKLES else _POLICIES
-        raise _refusal(f"{policies} or {RECORDINGS}", path)
-    elif path.suffix not in _PROGRAMS or tensors_format(path) == FORMAT:
+    if not path.is_file() or not (named or path.suffix in _PROGRAMS):
+        if path.exists() and is_recording(source):
+            raise InputError(f"expected a policy, found recorded episodes, {str(source)!r}")
+        raise _refusal(f"{_POLICIES} or {RECORDINGS}", path)
+    if tensors_format(path) == FORMAT:
         raise InputError(f"expected a policy, found recorded episodes, {str(source)!r}")
-    if not path.is_file():
-        raise InputError(f"expected a policy, found nothing at {str(path)!r}: check the path")
 
 
-def _refusal(expected: str, path: Path) -> InputError:
-    if not path.exists():
-        return InputError(f"expected {expected}, found nothing at {str(path)!r}: check the path")
+def _refusal(expected: str, source: Any) -> InputError:
+    if not isinstance(source, str | Path):
+        return InputError(f"expected {expected}, found {type(source).__name__}")
+    if not Path(source).exists():
+        return InputError(f"expected {expected}, found nothing at {str(source)!r}: check the path")
     remedy = (
         ": unpickling executes code, so load it yourself and pass the arrays "
         f"{', '.join(NAMES)} to tightrope.certify as a dictionary, or write them as an .npz"
     )
-    return InputError(
-        f"expected {expected}, found {str(path)!r}{remedy if path.suffix in _PICKLES else ''}"
-    )
+    pickled = Path(source).suffix in _PICKLES
+    return InputError(f"expected {expected}, found {str(source)!r}{remedy if pickled else ''}")

@@ -6,14 +6,13 @@ states more than could be packed into it, is refused.
 
 import csv
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tightrope.errors import InputError, one_line
+from tightrope.errors import InputError
 from tightrope.files import require_plausible, write_file
 from tightrope.imports import needed
 from tightrope.rollouts.columns import Chosen, Columns, all_names
@@ -27,7 +26,6 @@ __all__ = [
     "import_arrays",
     "parquet",
     "read_table",
-    "reading",
     "require_plain",
     "require_tables",
 ]
@@ -35,17 +33,6 @@ __all__ = [
 NAMES = ("observations", "rewards", "terminals", "timeouts")
 _ALSO = {"actions": "action", "next_observations": "next_obs"}  # and their roles
 _NUMBER = 8  # bytes of the largest
-
-
-@contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """What a library or the system says of a file, in one line."""
-    try:
-        yield
-    except InputError:
-        raise
-    except Exception as error:  # they have many kinds, some of them Python's own
-        raise InputError(f"cannot read {str(path)!r}: {one_line(error)}") from None
 
 
 # --- arrays --------------------------------------------------------------------------------------
@@ -62,18 +49,13 @@ def import_arrays(source: Path | Mapping[str, Any]) -> Episodes:
         InputError: the file is damaged, a name is missing, or lengths disagree.
     """
     if isinstance(source, Mapping):
-        where = name = kind = "arrays"
-        found = _wanted(source)
+        name, kind, found = "arrays", "arrays", _wanted(source)
     else:
-        where, name, kind = str(source), source.name, source.suffix[1:]
-        found = _arrays(source)
+        name, kind, found = source.name, source.suffix[1:], _arrays(source)
     if missing := [key for key in NAMES if key not in found]:
-        raise InputError(
-            f"expected the arrays {', '.join(NAMES)}, found no {missing[0]} in {where}"
-        )
-    table = Table(
-        name, where, kind, list(found), lambda chosen: found.__getitem__, optional=("episode",)
-    )
+        raise InputError(f"expected the arrays {', '.join(NAMES)}, found no {missing[0]}")
+    get, free = found.__getitem__, ("episode",)
+    table = Table(name, kind, list(found), lambda chosen: get, optional=free)
     return episodes_of(table, {role: key for key, role in _ALSO.items() if key in found})
 
 
@@ -82,15 +64,12 @@ def _wanted(archive: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _arrays(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        raise InputError(f"expected a log, found nothing at {str(path)!r}: check the path")
     if path.suffix == ".npz":
-        with reading(path), path.open("rb") as stream:
+        with path.open("rb") as stream:
             archive = np.load(stream, allow_pickle=False)
             require_plausible(path, sum(entry.file_size for entry in archive.zip.infolist()))
             return _wanted(archive)
-    h5py = _h5py()
-    with reading(path), h5py.File(path, "r") as archive:
+    with _h5py().File(path, "r") as archive:
         require_plain(archive, path)
         return {name: entry[()] for name, entry in _wanted(archive).items()}
 
@@ -114,9 +93,9 @@ def require_plain(archive: Any, path: Path) -> None:
             outside = entry.is_virtual or bool(entry.external)
             stated += math.prod(entry.shape or ()) * entry.dtype.itemsize
         if outside:
+            found = f"found {name!r} in another file"
             raise InputError(
-                f"expected all data in {str(path)!r} itself, found {name!r} in another file: copy "
-                "it into one file"
+                f"expected all data in the file itself, {found}: copy it into one file"
             )
     require_plausible(path, stated)
 
@@ -170,21 +149,14 @@ def read_table(path: Path, columns: Columns = None) -> Episodes:
         InputError: pandas or pyarrow is missing, the file is damaged, a column is missing or holds
             other than numbers, or the episodes are not whole.
     """
-    if not path.is_file():
-        raise InputError(f"expected a table, found nothing at {str(path)!r}: check the path")
     require_tables(f"a {path.suffix} table")
-    if path.stat().st_size == 0:
-        raise InputError(f"expected a table, found an empty file at {str(path)!r}")
     columnar = path.suffix == ".parquet"
-    with reading(path):
-        names, images = _of_parquet(path) if columnar else (_of_text(path), ())
+    names, images = _of_parquet(path) if columnar else (_of_text(path), ())
 
-        def read(chosen: Chosen) -> Get:
-            found = parquet(path, all_names(chosen)) if columnar else _text(path, chosen)
-            return getter(found)
+    def read(chosen: Chosen) -> Get:
+        return getter(parquet(path, all_names(chosen)) if columnar else _text(path, chosen))
 
-        table = Table(path.name, repr(str(path)), path.suffix[1:], names, read, images)
-        return episodes_of(table, columns)
+    return episodes_of(Table(path.name, path.suffix[1:], names, read, images), columns)
 
 
 def require_tables(what: str) -> None:
@@ -230,30 +202,27 @@ def parquet(path: Path, names: list[str]) -> Any:
     """
     from pyarrow.parquet import ParquetFile
 
-    with reading(path):
-        with ParquetFile(path) as file:
-            schema, metadata = file.schema_arrow, file.metadata
-        if missing := set(names) - set(schema.names):
-            raise InputError(f"expected a column {min(missing)}, found none in {str(path)!r}")
-        for name in names:
-            if not _is_plain(schema.field(name).type):
-                kind = schema.field(name).type
-                raise InputError(f"expected numbers in the column {name}, found {kind}")
-        stated = metadata.num_rows * len(names) * _NUMBER
-        for group in map(metadata.row_group, range(metadata.num_row_groups)):
-            for chunk in map(group.column, range(group.num_columns)):
-                if chunk.path_in_schema.partition(".")[0] in names:
-                    stated += max(chunk.num_values * _NUMBER, chunk.total_uncompressed_size)
-                    if "DELTA_BYTE_ARRAY" in chunk.encodings:  # each text repeats the last
-                        raise InputError(
-                            f"expected a plain encoding of {chunk.path_in_schema} in "
-                            f"{str(path)!r}, found DELTA_BYTE_ARRAY"
-                        )
-        require_plausible(path, stated)
-        # A few labels, each in many rows: as categories, no text is held twice.
-        texts = [name for name in names if _is_text(schema.field(name).type)]
-        with ParquetFile(path, read_dictionary=texts) as file:
-            return file.read(columns=names)
+    with ParquetFile(path) as file:
+        schema, metadata = file.schema_arrow, file.metadata
+    if missing := set(names) - set(schema.names):
+        raise InputError(f"expected a column {min(missing)}, found none")
+    kinds = {name: schema.field(name).type for name in names}
+    for name, kind in kinds.items():
+        if not _is_plain(kind):
+            raise InputError(f"expected numbers in the column {name}, found {kind}")
+    stated = metadata.num_rows * len(names) * _NUMBER
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        for chunk in map(group.column, range(group.num_columns)):
+            name = chunk.path_in_schema.partition(".")[0]
+            if name in names:
+                stated += max(chunk.num_values * _NUMBER, chunk.total_uncompressed_size)
+                if "DELTA_BYTE_ARRAY" in chunk.encodings:  # each text repeats the last
+                    raise InputError(f"expected plain texts in {name}, found DELTA_BYTE_ARRAY")
+    require_plausible(path, stated)
+    # A few labels, each in many rows: as categories, no text is held twice.
+    texts = [name for name in names if _is_text(kinds[name])]
+    with ParquetFile(path, read_dictionary=texts) as file:
+        return file.read(columns=names)
 
 
 def _is_text(kind: Any) -> bool:

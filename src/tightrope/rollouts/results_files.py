@@ -13,7 +13,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tightrope.errors import InputError, one_line
+from tightrope.errors import InputError, reading
+from tightrope.rollouts.columns import listed
 
 __all__ = ["Evaluation", "Recorded", "column_names", "read_columns"]
 
@@ -52,9 +53,10 @@ def column_names(path: Path) -> list[str] | None:
     if path.suffix in _JSON:
         return []
     try:
-        if path.suffix == ".parquet":
-            return _parquet_names(path)
-        return next(_cells(path))[0] if path.suffix in _TEXT else None
+        with reading(str(path)):
+            if path.suffix == ".parquet":
+                return _parquet_names(path)
+            return next(_lines(path))[0] if path.suffix in _TEXT else None
     except InputError:
         return None if path.suffix == ".parquet" else []  # it is said when it is read
 
@@ -63,98 +65,83 @@ def read_columns(path: Path, *, frozen: bool, evaluation: Evaluation) -> Recorde
     """The columns of a file, its rows in recorded order.
 
     Raises:
-        InputError: there is no such file, it is damaged, too large or of another layout.
+        InputError: it is too large or of another layout; for damage, whatever the libraries raise.
     """
     if not path.is_file():
-        raise InputError(f"expected a table of results, found nothing at {str(path)!r}")
+        raise InputError("expected a table of results, found nothing: check the path")
     if path.stat().st_size > _LARGEST:
-        raise InputError(f"expected a table of at most {_LARGEST:,} bytes in {str(path)!r}")
+        raise InputError(f"expected a table of at most {_LARGEST:,} bytes")
     if path.suffix == ".npz":
         return _evaluations(path, evaluation)
     if evaluation != "last":
-        raise InputError(f"expected `evaluation` for an evaluations.npz, found {str(path)!r}")
-    note = ""
+        raise InputError("expected `evaluation` for an evaluations.npz, found it for another file")
     if path.suffix in _JSON:
-        columns = _json(path)
+        found = Recorded(_json(path))
     elif path.suffix == ".parquet":
-        columns = _parquet(path)
+        found = Recorded(_parquet(path))
     else:
-        columns, note = _text(path, frozen)
-    if not any(columns.values()):
-        raise InputError(f"expected at least one row of results in {str(path)!r}, found none")
-    return Recorded(columns, note=note)
+        found = _text(path, frozen)
+    if not any(found.columns.values()):
+        raise InputError("expected at least one row of results, found none")
+    return found
 
 
-def _cells(path: Path) -> Iterator[tuple[list[str], bool]]:
-    """The cells of each line of text, the names first, and whether it is a monitor of SB3."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            line = file.readline()
-            monitor = line.startswith("#{")
-            line = file.readline() if monitor else line
-            mark = (
-                "\t" if path.suffix == ".tsv" else ";" if ";" in line and "," not in line else ","
-            )
-            yield next(csv.reader([line], delimiter=mark), []), monitor
-            for cells in csv.reader(file, delimiter=mark, strict=True):
-                yield cells, monitor
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"expected a table in {str(path)!r}: {one_line(error)}") from None
+def _lines(path: Path) -> Iterator[tuple[list[str], bool]]:
+    """The cells of each line of text, names first, and whether it is a monitor file of SB3."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        line = file.readline()
+        monitor = line.startswith("#{")
+        line = file.readline() if monitor else line
+        mark = "\t" if path.suffix == ".tsv" else ";" if ";" in line and "," not in line else ","
+        yield next(csv.reader([line], delimiter=mark), []), monitor
+        for cells in csv.reader(file, delimiter=mark, strict=True):
+            yield cells, monitor
 
 
-def _text(path: Path, frozen: bool) -> tuple[dict[str, list[Any]], str]:
-    lines = _cells(path)
+def _text(path: Path, frozen: bool) -> Recorded:
+    lines = _lines(path)
     names, monitor = next(lines)
     if monitor and not {"r", "l", "t"} <= set(names):
-        raise InputError(f"expected the columns r, l and t in the monitor file {str(path)!r}")
+        raise InputError("expected the columns r, l and t of a monitor file, found others")
     if monitor and not frozen:
         raise InputError(
-            f"expected evaluation episodes of one policy, found {str(path)!r}, a monitor file of "
+            "expected evaluation episodes of one policy, found a monitor file of "
             "Stable-Baselines3, which records training: if the policy was frozen, give `frozen`"
         )
     if len(set(names)) < len(names) or not all(names):
-        raise InputError(
-            f"expected a name for each column in the first line of {str(path)!r}, all different, "
-            f"found {', '.join(names)[:200]!r}"
-        )
+        found = repr(listed(names))
+        raise InputError(f"expected a name for each column, all different, found {found}")
     columns: dict[str, list[Any]] = {name: [] for name in names}
     for number, (cells, _) in enumerate(lines, start=1):
         if cells and len(cells) != len(names):
-            raise InputError(
-                f"expected {len(names)} cells in row {number} of {str(path)!r}, found {len(cells)}"
-            )
+            raise InputError(f"expected {len(names)} cells in row {number}, found {len(cells)}")
         for column, cell in zip(columns.values(), cells, strict=False):
             column.append(cell)
     if not monitor:
-        return columns, ""
+        return Recorded(columns)
     del columns["l"], columns["t"]  # no properties
-    return columns, "The rows of the monitor file are episodes of one frozen policy, as stated."
+    note = "The rows of the monitor file are episodes of one frozen policy, as stated."
+    return Recorded(columns, note=note)
 
 
 def _json(path: Path) -> dict[str, list[Any]]:
     """Columns of a list of objects, of one object per line, or of LeRobot's evaluation."""
-    try:
-        text = path.read_text(encoding="utf-8")
-        if path.suffix == ".json":
-            found = json.loads(text)
-        else:
-            found = [json.loads(line) for line in text.splitlines() if line.strip()]
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"expected JSON in {str(path)!r}: {one_line(error)}") from None
-    rows = _lerobot(found, path) if isinstance(found, dict) else found
+    text = path.read_text(encoding="utf-8")
+    lines = [text] if path.suffix == ".json" else filter(str.strip, text.splitlines())
+    parsed = [json.loads(line) for line in lines]
+    rows = parsed[0] if path.suffix == ".json" else parsed
+    rows = _lerobot(rows) if isinstance(rows, dict) else rows
     if not isinstance(rows, list) or not all(isinstance(row, dict) and row for row in rows):
-        raise InputError(f"expected a JSON object for each episode in {str(path)!r}")
+        raise InputError("expected a JSON object for each episode, found others")
     names = list(rows[0]) if rows else []
     for number, row in enumerate(rows, start=1):
         if set(row) != set(names):
-            raise InputError(
-                f"expected the columns {', '.join(names)[:200]} in row {number} of {str(path)!r}, "
-                f"found {', '.join(row)[:200]}"
-            )
+            found = f"found {listed(list(row))}"
+            raise InputError(f"expected the columns {listed(names)} in row {number}, {found}")
     return {name: [row[name] for row in rows] for name in names}
 
 
-def _lerobot(found: dict[str, Any], path: Path) -> list[dict[str, Any]]:
+def _lerobot(found: dict[str, Any]) -> list[dict[str, Any]]:
     """Rows of an eval_info.json, task by task."""
     rows: list[dict[str, Any]] = []
     try:
@@ -162,34 +149,27 @@ def _lerobot(found: dict[str, Any], path: Path) -> list[dict[str, Any]]:
             lists = {name: task["metrics"].get(key) for name, key in _METRICS.items()}
             lists = {name: values for name, values in lists.items() if values}
             label = {key: task[key] for key in ("task_group", "task_id") if key in task}
-            before = len(rows)
-            for values in zip(*lists.values(), strict=True):
-                rows.append({**label, **dict(zip(lists, values, strict=True))})
-            if len(rows) == before:
+            episodes = list(zip(*lists.values(), strict=True))
+            rows += [{**label, **dict(zip(lists, each, strict=True))} for each in episodes]
+            if not episodes:
                 raise ValueError
     except (AttributeError, KeyError, TypeError, ValueError):
-        rows = []
-    if rows:
-        return rows
-    if _OLDER in found and "per_task" not in found:
+        older = _OLDER in found and "per_task" not in found
+        layout = f"an older layout: evaluate again, or write its {_OLDER!r} as a .jsonl of its own"
         raise InputError(
-            "expected an eval_info.json of LeRobot with results per task, found an older layout "
-            f"in {str(path)!r}: evaluate again, or write its {_OLDER!r} as a .jsonl of its own"
-        )
-    raise InputError(
-        "expected a list of objects or an eval_info.json of LeRobot, with as many rewards as "
-        f"successes of each task, in {str(path)!r}, found another layout"
-    )
+            "expected a list of objects, or an eval_info.json of LeRobot with as many rewards as "
+            f"successes of each task, found {layout if older else 'another layout'}"
+        ) from None
+    return rows
 
 
 def _parquet_names(path: Path) -> list[str]:
-    from tightrope.rollouts.logs import reading, require_tables
+    from tightrope.rollouts.logs import require_tables
 
     require_tables("a Parquet table")
     from pyarrow.parquet import read_schema
 
-    with reading(path):
-        return list(read_schema(path).names)
+    return list(read_schema(path).names)
 
 
 def _parquet(path: Path) -> dict[str, list[Any]]:
@@ -206,30 +186,24 @@ def _is_evaluations(path: Path) -> bool:
             sizes = {each.filename: each.file_size for each in archive.infolist()}
     except (OSError, zipfile.BadZipFile):
         return False
-    if sum(sizes.values()) > _LARGEST and set(sizes) >= _EVALUATIONS:
-        raise InputError(f"expected arrays of at most {_LARGEST:,} bytes in {str(path)!r}")
-    return set(sizes) >= _EVALUATIONS
+    found = set(sizes) >= _EVALUATIONS
+    if found and sum(sizes.values()) > _LARGEST:
+        raise InputError(f"{str(path)!r}: expected arrays of at most {_LARGEST:,} bytes")
+    return found
 
 
 def _evaluations(path: Path, evaluation: Evaluation) -> Recorded:
     """The episodes of one checkpoint, from what SB3's EvalCallback wrote."""
     if not _is_evaluations(path):
-        raise InputError(
-            f"expected the evaluations.npz of an EvalCallback (timesteps, results, ep_lengths) in "
-            f"{str(path)!r}, found another file"
-        )
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            results, steps = (np.asarray(arrays[n], np.float64) for n in ("results", "timesteps"))
-            success = np.asarray(arrays.get("successes", ()), np.float64)
-    except Exception as error:  # zipfile and NumPy raise many kinds for a damaged file
-        raise InputError(f"expected plain arrays in {str(path)!r}: {one_line(error)}") from None
+        kind = "the evaluations.npz of an EvalCallback (timesteps, results, ep_lengths)"
+        raise InputError(f"expected {kind}, found another file")
+    with np.load(path, allow_pickle=False) as arrays:
+        results, steps = (np.asarray(arrays[n], np.float64) for n in ("results", "timesteps"))
+        success = np.asarray(arrays.get("successes", ()), np.float64)
     fits = results.ndim == 2 and results.size and steps.shape == (len(results),)
     if not fits or not (np.isfinite(results).all() and np.isfinite(steps).all()):
-        raise InputError(
-            f"expected results (evaluations, episodes) of finite numbers in {str(path)!r}, found "
-            f"shape {results.shape}"
-        )
+        found = f"found shape {results.shape}"
+        raise InputError(f"expected results (evaluations, episodes) of finite numbers, {found}")
     count, means = len(results), results.mean(axis=1)
     if evaluation == "best":
         row = int(means.argmax())
@@ -240,13 +214,12 @@ def _evaluations(path: Path, evaluation: Evaluation) -> Recorded:
     elif evaluation == "last" or (1 <= evaluation <= count and not isinstance(evaluation, bool)):
         row, worth = count - 1 if evaluation == "last" else int(evaluation) - 1, ", chosen before."
     else:
-        raise InputError(
-            f"expected `evaluation` from 1 to {count}, last or best, found {evaluation!r}"
-        )
+        found = f"found {evaluation!r}"
+        raise InputError(f"expected `evaluation` from 1 to {count}, last or best, {found}")
     columns = {"return": results[row].tolist()}
     if success.shape == results.shape:
         if not np.isin(success, (0.0, 1.0)).all():
-            raise InputError(f"expected successes of 0 or 1 in {str(path)!r}, found others")
+            raise InputError("expected successes of 0 or 1, found others")
         columns["success"] = (success[row] > 0).tolist()
     about = f"Evaluation {row + 1} of {count}, after {int(steps[row]):,} steps of training"
     return Recorded(columns, count if evaluation == "best" else 1, about + worth)

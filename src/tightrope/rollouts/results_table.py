@@ -11,8 +11,16 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.errors import InputError
-from tightrope.rollouts.columns import Chosen, Columns, as_number, listed, matching, parse
+from tightrope.errors import InputError, reading
+from tightrope.rollouts.columns import (
+    Chosen,
+    Columns,
+    all_names,
+    as_number,
+    listed,
+    matching,
+    parse,
+)
 from tightrope.rollouts.episodes import Episodes
 from tightrope.rollouts.results_files import Evaluation, Recorded, column_names, read_columns
 
@@ -57,18 +65,23 @@ _FALSE = ("false", "0", "0.0", "no", "n", "f", "failure")
 
 @dataclass(frozen=True)
 class Reading:
-    """How a table of results is read."""
+    """How a table of results is read.
+
+    Attributes:
+        columns: Which column of a table is what, such as "return=score,success=ok,task=suite".
+            Roles with a row per episode are return, success, seed, episode, task; with a row per
+            step obs, reward, episode, step, terminated, truncated, done, success, action, next_obs
+            ("obs=joint_*,torque"). By default they go by their usual names; nothing after = means
+            that there is no such column.
+        frozen: The rows of a monitor.csv of Stable-Baselines3 are evaluation episodes of one
+            policy.
+        evaluation: Of an evaluations.npz of Stable-Baselines3; its number, from 1; the last; or
+            the best, for which the confidence accounts.
+    """
 
     columns: Annotated[str, "ROLE=NAME,..."] = ""
-    """Which column of a table is what, such as "return=score,success=ok,task=suite". Roles with a
-    row per episode: return, success, seed, episode, task; with a row per step: obs, reward,
-    episode, step, terminated, truncated, done, success, action ("obs=joint_*,torque"). By default
-    they go by their usual names; nothing after = means that there is no such column."""
     frozen: bool = False
-    """The rows of a monitor.csv of Stable-Baselines3 are evaluation episodes of one policy."""
     evaluation: Evaluation = "last"
-    """Of an evaluations.npz of Stable-Baselines3: its number, from 1; the last; or the best, for
-    which the confidence accounts."""
 
 
 @dataclass(frozen=True)
@@ -220,9 +233,10 @@ def read_results(
         return source
     counts = counts_of(source) if isinstance(source, str) else None
     if counts is None:
-        path = Path(source)
-        recorded = read_columns(path, frozen=frozen, evaluation=evaluation)
-        return _table(path, recorded, parse(columns, tuple(_USUAL)))
+        asked, path = parse(columns, tuple(_USUAL)), Path(source)
+        with reading(repr(str(path))):
+            recorded = read_columns(path, frozen=frozen, evaluation=evaluation)
+            return _table(path.name, recorded, asked)
     return ResultsTable(
         name=str(source).strip(),
         returns=None,
@@ -235,48 +249,43 @@ def read_results(
     )
 
 
-def _table(path: Path, recorded: Recorded, asked: Chosen) -> ResultsTable:
+def _table(name: str, recorded: Recorded, asked: Chosen) -> ResultsTable:
     """The results in the columns of a file, task by task."""
-    columns, place = recorded.columns, repr(str(path))
-    names = list(columns)
-    by_name = {name.strip().lower(): name for name in names}
+    columns, names = recorded.columns, list(recorded.columns)
+    by_name = {each.strip().lower(): each for each in names}
     chosen: Chosen = {}
     for role, known in _USUAL.items():
-        usual = [by_name[name] for name in known if name in by_name]
-        usual = usual if role == "task" else usual[:1]
-        given = matching(role, asked.get(role, ()), names, (), place)
-        chosen[role] = given if role in asked else tuple(usual)
+        usual = [by_name[each] for each in known if each in by_name]
+        given = matching(role, asked.get(role, ()), names)
+        chosen[role] = given if role in asked else tuple(usual if role == "task" else usual[:1])
     if not chosen["return"] and not chosen["success"]:
         raise InputError(
-            f"expected a column of returns or successes in {place}, found {listed(names)[:200]}: "
-            f"name it, such as `columns` return={names[0]} (or obs=... for a table with a row per "
-            "step)"
+            f"expected a column of returns or successes, found {listed(names)}: name it, such as "
+            f"`columns` return={names[0]} (or obs=... for a table with a row per step)"
         )
 
     def column(role: str, read: Callable[[list[Any], str], Any]) -> Any:
         """What `read` makes of the cells of a role; None without such a column."""
-        for name in chosen[role]:
-            return read(columns[name], f"column {name!r} of {place}")
+        for each in chosen[role]:
+            return read(columns[each], f"column {each!r}")
         return None
 
     seeds, numbers = column("seed", _whole), column("episode", _whole)
     grouping = list(chosen["task"])
     if seeds is not None and len(set(seeds)) < len(seeds) and "seed" not in asked:
         grouping, seeds = [*grouping, *chosen["seed"]], None  # of the training
-    grouping = [name for name in grouping if len(set(map(str, columns[name]))) > 1]
+    grouping = [each for each in grouping if len(set(map(str, columns[each]))) > 1]
     count = len(columns[names[0]])
-    labels = [
-        ", ".join(f"{name} {columns[name][row]}" for name in grouping) for row in range(count)
-    ]
+    labels = [", ".join(f"{n} {columns[n][row]}" for n in grouping) for row in range(count)]
     sizes = Counter(labels)  # in the order in which they come
     places = {label: index for index, label in enumerate(sizes)}
     order = np.argsort([places[label] for label in labels], kind="stable")
     keys = next((each for each in (seeds, numbers) if each is not None), [-1] * count)
-    used = {name for each in chosen.values() for name in each}
-    others = {n: _numbers(columns[n]) for n in names if n not in used and n.isprintable()}
+    free = [each for each in names if each not in all_names(chosen) and each.isprintable()]
+    others = {each: _numbers(columns[each]) for each in free}
     returns, success = column("return", _finite), column("success", _flags)
     table = ResultsTable(
-        name=path.name,
+        name=name,
         returns=None if returns is None else returns[order],
         success=None if success is None else success[order],
         keys=np.array(keys, np.int64)[order],
@@ -291,9 +300,9 @@ def _table(path: Path, recorded: Recorded, asked: Chosen) -> ResultsTable:
         if len(np.unique(paired)) < len(paired):
             role = "episode" if seeds is None else "seed"
             raise InputError(
-                f"expected each episode once, found a number twice in column {chosen[role][0]!r} "
-                f"of {place}{f' ({task})' if task else ''}: name what tells them apart, such as "
-                f"`columns` task=COLUMN, or leave it out with {role}="
+                f"expected each episode once, found a number twice in column {chosen[role][0]!r}"
+                f"{f' ({task})' if task else ''}: name what tells them apart, such as `columns` "
+                f"task=COLUMN, or leave it out with {role}="
             )
     return table
 
@@ -314,9 +323,8 @@ def _whole(cells: list[Any], where: str) -> list[int] | None:
 def _finite(cells: list[Any], where: str) -> NDArray[np.float64]:
     found = _numbers(cells)
     for row in np.flatnonzero(~np.isfinite(found))[:1]:
-        raise InputError(
-            f"expected a finite number in every row of {where}, found {_cell(cells, row)}"
-        )
+        cell = _cell(cells, row)
+        raise InputError(f"expected a finite number in every row of {where}, found {cell}")
     return found
 
 

@@ -127,11 +127,7 @@ class OwnRollout:
                 f"expected an Episode or a dictionary with observations, rewards and other fields "
                 f"of one from {self.name}, found {type(given).__name__}{held}"
             )
-        arrays = {
-            key: numbers(found[key], key, self.name)
-            for key in _ARRAYS
-            if found.get(key) is not None
-        }
+        arrays = {key: numbers(found[key], key) for key in _ARRAYS if found.get(key) is not None}
         observations, final = arrays["observations"], arrays.get("final_observation")
         steps = len(observations)
         terminated, success = bool(found.get("terminated", False)), found.get("success")

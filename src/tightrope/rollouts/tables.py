@@ -29,7 +29,6 @@ class Table:
 
     Attributes:
         name: of the log, on record.
-        where: the same in messages.
         kind: of the table, on record, such as ``csv``.
         names: of the columns, in their order, images included.
         read: given which columns are needed, what gives the values of each.
@@ -38,7 +37,6 @@ class Table:
     """
 
     name: str
-    where: str
     kind: str
     names: Sequence[str]
     read: Callable[[Chosen], Get]
@@ -73,8 +71,7 @@ def read_frame(frame: Any, columns: Columns = None) -> Episodes:
         values = frame[own[name]]
         return values if mapping else values.to_numpy()
 
-    table = Table(f"the {kind}", f"the {kind}", kind, names, lambda chosen: get)
-    return episodes_of(table, columns)
+    return episodes_of(Table(f"the {kind}", kind, names, lambda chosen: get), columns)
 
 
 def episodes_of(table: Table, columns: Columns = None) -> Episodes:
@@ -83,30 +80,20 @@ def episodes_of(table: Table, columns: Columns = None) -> Episodes:
     Raises:
         InputError: a column is missing or holds other than numbers, or episodes are not whole.
     """
-    where = table.where
-    chosen, left_out = choose(
-        table.names, columns, where=where, images=table.images, optional=table.optional
-    )
-    recording = {
-        "format": table.kind,
-        "columns": {
-            role: list(names) if role in SEVERAL else names[0]
-            for role, names in chosen.items()
-            if names
-        },
-    }
+    chosen, left_out = choose(table.names, columns, images=table.images, optional=table.optional)
+    used = {role: names for role, names in chosen.items() if names}
+    used = {role: list(n) if role in SEVERAL else n[0] for role, n in used.items()}  # type: ignore[misc]
+    recording: dict[str, Any] = {"format": table.kind, "columns": used}
     if left_out:
         recording["left_out"] = list(left_out)
-        warnings.warn(
-            f"left the images {', '.join(left_out)} out of the observation of {table.name}",
-            stacklevel=3,
-        )
+        line = f"left the images {', '.join(left_out)} out of the observation of {table.name}"
+        warnings.warn(line, stacklevel=3)
     get = table.read(chosen)
-    rows = len(numbers(get(chosen["reward"][0]), f"the column {chosen['reward'][0]}", where))
+    rows = len(numbers(get(chosen["reward"][0]), f"the column {chosen['reward'][0]}"))
     if rows == 0:
-        raise InputError(f"expected at least one step, found an empty log in {where}")
+        raise InputError("expected at least one step, found an empty log")
     arrays = {
-        role: np.concatenate([_matrix(get(n), n, rows, where, role) for n in names], axis=1)
+        role: np.concatenate([_matrix(get(n), n, rows, role) for n in names], axis=1)
         for role, names in chosen.items()
         if names and role != "episode"
     }
@@ -114,12 +101,12 @@ def episodes_of(table: Table, columns: Columns = None) -> Episodes:
     for role in (*ENDS, "success"):
         if not np.isin(arrays.get(role, 0), (0, 1)).all():
             name = chosen[role][0]
-            raise InputError(f"expected only true and false in the column {name} of {where}")
+            raise InputError(f"expected only true and false in the column {name}")
         if role in arrays:
             marks[role] = arrays[role][:, 0].astype(np.bool_)
     success = marks.pop("success", None)
     if chosen["episode"]:
-        labels = _labels(get(chosen["episode"][0]), chosen["episode"][0], rows, where)
+        labels = _labels(get(chosen["episode"][0]), chosen["episode"][0], rows)
     else:  # an episode is what ends with one of the two
         ended = marks["terminated"] | marks["truncated"]
         labels = np.cumsum(ended) - ended
@@ -127,16 +114,16 @@ def episodes_of(table: Table, columns: Columns = None) -> Episodes:
     label, count = Counter(labels[last].tolist()).most_common(1)[0]
     if count > 1:
         raise InputError(
-            f"expected the rows of an episode together, found episode {label} in {count} places "
-            f"of {where}: sort by episode and step"
+            f"expected the rows of an episode together, found episode {label} in {count} places: "
+            "sort by episode and step"
         )
     if "step" in arrays:
-        _require_consecutive(arrays["step"][:, 0], labels, last, where)
-    terminated, truncated = _ends(marks, labels, last, where)
+        _require_consecutive(arrays["step"][:, 0], labels, last)
+    terminated, truncated = _ends(marks, labels, last)
     if not (terminated[-1] or truncated[-1]):
         last = last[:-1]
         if len(last) == 0:
-            raise InputError(f"expected at least one episode with an end, found none in {where}")
+            raise InputError("expected at least one episode with an end, found none")
         dropped = rows - 1 - last[-1]
         line = f"dropped the last {dropped} steps of {table.name}: they have no end"
         warnings.warn(line, stacklevel=3)
@@ -164,14 +151,13 @@ def log_metadata(log: str, environment: str | None = None) -> dict[str, Any]:
 # --- columns -------------------------------------------------------------------------------------
 
 
-def numbers(values: Any, name: str, where: str) -> NDArray[Any]:
+def numbers(values: Any, name: str) -> NDArray[Any]:
     """(rows, ...) values that are all numbers; raises InputError for anything else."""
     try:
         array = _plain(values)
     except ValueError as error:  # lists of different lengths
-        raise InputError(
-            f"expected numbers in {name}, as many in each row, found {one_line(error)} in {where}"
-        ) from None
+        line = f"expected numbers in {name}, as many in each row, found {one_line(error)}"
+        raise InputError(line) from None
     if array.dtype.kind in "biuf" and array.ndim:
         return array
     cells = array.tolist() if array.ndim == 1 else []
@@ -179,7 +165,7 @@ def numbers(values: Any, name: str, where: str) -> NDArray[Any]:
     row = next(wrong, None)
     found = f"{array.dtype} of shape {array.shape}"
     found = found if row is None else f"{str(cells[row])[:40]!r} in row {row}"
-    raise InputError(f"expected numbers in {name}, found {found} of {where}")
+    raise InputError(f"expected numbers in {name}, found {found}")
 
 
 def _plain(values: Any) -> NDArray[Any]:
@@ -192,35 +178,31 @@ def _plain(values: Any) -> NDArray[Any]:
     return np.array([_plain(cell) if isinstance(cell, nested) else cell for cell in cells])
 
 
-def _matrix(values: Any, name: str, rows: int, where: str, role: str) -> NDArray[Any]:
+def _matrix(values: Any, name: str, rows: int, role: str) -> NDArray[Any]:
     """(rows, width) the numbers of a column, finite after conversion; a list is several."""
-    array = numbers(values, f"the column {name}", where)
+    array = numbers(values, f"the column {name}")
     if len(array) != rows:
-        raise InputError(f"expected {rows} rows of {name}, found {len(array)} in {where}")
+        raise InputError(f"expected {rows} rows of {name}, found {len(array)}")
     if array.size == 0 or (role not in SEVERAL and array.size != rows):
         kind = "numbers" if role in SEVERAL else "one number"
-        raise InputError(
-            f"expected {kind} in each row of the column {name}, found shape {array.shape} in "
-            f"{where}"
-        )
+        found = f"found shape {array.shape}"
+        raise InputError(f"expected {kind} in each row of the column {name}, {found}")
     if array.ndim > IMAGE_DEPTH:
-        raise InputError(
-            f"expected numbers in the column {name}, found images of shape {array.shape[1:]} in "
-            f"{where}: certificates are for numeric observations"
-        )
+        found = f"found images of shape {array.shape[1:]}"
+        raise InputError(f"expected a few numbers in each row of the column {name}, {found}")
     array = array.reshape(rows, -1)
     with np.errstate(over="ignore"):  # is refused below
         converted = array.astype(_TYPES.get(role, array.dtype), copy=False)
     if converted.dtype.kind == "f" and not np.isfinite(converted).all():
         row, column = np.argwhere(~np.isfinite(converted))[0]
+        found = f"{array[row, column]:g}".replace("nan", "NaN")
         raise InputError(
-            f"expected finite numbers in the column {name}, found {array[row, column]:g} in row "
-            f"{row} of {where}"
+            f"expected finite numbers in the column {name}, found {found} in row {row}"
         )
     return converted
 
 
-def _labels(values: Any, name: str, rows: int, where: str) -> NDArray[Any]:
+def _labels(values: Any, name: str, rows: int) -> NDArray[Any]:
     """(rows,) numbers or texts that tell episodes apart."""
     labels = np.asarray(values)
     texts = labels.dtype.kind in "OU" and all(isinstance(label, str) for label in labels.flat)
@@ -228,16 +210,14 @@ def _labels(values: Any, name: str, rows: int, where: str) -> NDArray[Any]:
         labels = np.array(labels.tolist())
     missing = labels.dtype.kind in "fM" and (labels != labels).any()
     if labels.shape != (rows,) or missing or not (texts or labels.dtype.kind in "biufM"):
-        raise InputError(f"expected a number or text in every row of {name} in {where}")
+        raise InputError(f"expected a number or text in every row of {name}")
     return labels.astype(object) if texts else labels
 
 
 # --- episodes ------------------------------------------------------------------------------------
 
 
-def _require_consecutive(
-    steps: NDArray[Any], labels: NDArray[Any], last: NDArray[np.intp], where: str
-) -> None:
+def _require_consecutive(steps: NDArray[Any], labels: NDArray[Any], last: NDArray[np.intp]) -> None:
     """Steps rise by one, from one number in all episodes or on from the episode before."""
     steps = steps if steps.dtype.kind == "f" else steps.astype(np.int64)
     remedy = "sort by step, with every step in it; `columns` step= skips this check"
@@ -246,30 +226,25 @@ def _require_consecutive(
     for row in np.flatnonzero(jumps != 1)[:1]:
         raise InputError(
             f"expected steps in a row, found step {steps[row + 1]:g} after {steps[row]:g} in "
-            f"episode {labels[row]} of {where}: {remedy}"
+            f"episode {labels[row]}: {remedy}"
         )
     starts = steps[np.append(0, last[:-1] + 1)]
     odd = np.flatnonzero(starts != starts[0])
     if len(odd) and (starts[1:] != steps[last[:-1]] + 1).any():
         raise InputError(
             f"expected all episodes to start at step {starts[0]:g}, found step {starts[odd[0]]:g} "
-            f"in episode {labels[last[odd[0]]]} of {where}: {remedy}"
+            f"in episode {labels[last[odd[0]]]}: {remedy}"
         )
 
 
 def _ends(
-    marks: Mapping[str, NDArray[np.bool_]],
-    labels: NDArray[Any],
-    last: NDArray[np.intp],
-    where: str,
+    marks: Mapping[str, NDArray[np.bool_]], labels: NDArray[Any], last: NDArray[np.intp]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """(episodes,) terminated and truncated; neither is left only for the last, which is dropped."""
     for name, values in marks.items():
         for row in np.setdiff1d(np.flatnonzero(values), last)[:1]:
-            raise InputError(
-                f"expected {name} only in the last row of an episode, found it in row {row}, "
-                f"within episode {labels[row]}, of {where}"
-            )
+            found = f"found it in row {row}, within episode {labels[row]}"
+            raise InputError(f"expected {name} only in the last row of an episode, {found}")
     ended, cut, done = (marks[role][last] if role in marks else None for role in ENDS)
     if cut is None:  # an episode without the flag ended the other way
         if ended is None:
@@ -280,6 +255,6 @@ def _ends(
     for index in np.flatnonzero(~(ended | cut)[:-1])[:1]:
         raise InputError(
             "expected every episode to end terminated or truncated, found episode "
-            f"{labels[last[index]]} with neither in {where}"
+            f"{labels[last[index]]} with neither"
         )
     return ended, cut

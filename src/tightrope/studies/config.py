@@ -215,6 +215,8 @@ def load_study(path: Path) -> Study:
     Raises:
         InputError: there is none, it is no TOML, or a key or value is wrong.
     """
+    if not path.is_file():  # a pipe would never end
+        raise InputError(f"expected a study at {str(path)!r}, found no file")
     try:
         content = tomllib.loads(path.read_text())
     except OSError as error:

@@ -21,7 +21,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tightrope.errors import InputError, one_line
+from tightrope.errors import InputError, one_line, printable
 from tightrope.files import (
     make_folder,
     refuse_links,
@@ -137,8 +137,8 @@ def read_job(folder: Path) -> dict[str, Any] | None:
         content, found = {}, f"something else ({one_line(error)})"
     if found != f"{_FORMAT} {folder.name}":
         raise InputError(
-            f"expected a finished job ({_FORMAT}) in {str(folder)!r}, found {found[:80]}: move it "
-            "away"
+            f"expected a finished job ({_FORMAT}) in {str(folder)!r}, found "
+            f"{printable(found[:80])}: move it away"
         )
     return content
 

@@ -1,5 +1,7 @@
 """A study from its specification to its results; the same call resumes it."""
 
+import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -9,7 +11,6 @@ from typing import TYPE_CHECKING, Literal
 
 from tightrope.errors import InputError, as_lines
 from tightrope.imports import needed
-from tightrope.progress import progress_bar
 from tightrope.studies.config import Study
 from tightrope.studies.job_plan import plan_jobs
 from tightrope.studies.jobs import Job
@@ -28,6 +29,9 @@ __all__ = [
     "run_missing",
     "run_study",
 ]
+
+
+_BETWEEN = 10.0  # seconds between two lines where nobody watches
 
 
 class StudyInterruptedError(InputError):
@@ -126,21 +130,42 @@ def run_missing(
         folder.record_failures({})
         return Progress({job.id: job for job in jobs}, set(done))
     pool = executor(folder.jobs)
-    bar = progress_bar(folder.kind, len(jobs), start=len(done), shown=progress)
+    show = _live_status() if progress else lambda state: None
 
-    with bar as show:
+    def report(state: Progress) -> None:
+        if state.reasons != folder.failed():
+            folder.record_failures(state.reasons)
+        show(state)
 
-        def report(state: Progress) -> None:
-            if state.reasons != folder.failed():
-                folder.record_failures(state.reasons)
-            show(len(state.done), f"jobs, {len(state.failed)} failed" if state.failed else "jobs")
+    try:
+        return run_jobs(jobs, pool, done=done, on_change=report)
+    except KeyboardInterrupt:
+        raise StudyInterruptedError("interrupted; the same command resumes") from None
+    finally:
+        pool.shutdown()
 
-        try:
-            return run_jobs(jobs, pool, done=done, on_change=report)
-        except KeyboardInterrupt:
-            raise StudyInterruptedError("interrupted; the same command resumes") from None
-        finally:
-            pool.shutdown()
+
+def _live_status() -> Callable[[Progress], None]:
+    """The function that shows progress: one line that is replaced, or one now and then."""
+    from rich.console import Console
+
+    console, last = Console(stderr=True), -math.inf
+
+    def show(progress: Progress) -> None:
+        nonlocal last
+        ended, watched = not progress.blocked, console.is_terminal
+        if not watched and not ended and time.monotonic() - last < _BETWEEN:
+            return
+        last, counts = time.monotonic(), []
+        for stage in dict.fromkeys(job.stage for job in progress.jobs.values()):
+            own = {key for key, job in progress.jobs.items() if job.stage == stage}
+            failed = len(own & progress.failed.keys())
+            counts.append(f"{stage} {len(own & progress.done)}/{len(own)}")
+            counts[-1] += f" ({failed} failed)" if failed else ""
+        end = "\r" if watched and not ended else "\n"
+        console.print(", ".join(counts), end=end, highlight=False, soft_wrap=True)
+
+    return show
 
 
 def executor_for(

@@ -73,15 +73,12 @@ def correlations(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """
     sound = table[~table["void"] & table["test_error"].notna()]
     groups = sound.groupby(list(by))
-    away = {name: sound[name] - groups[name].transform("mean") for name in ("bound", "test_error")}
-    x, y = away["bound"], away["test_error"]
-    sums = sound.assign(xx=x * x, yy=y * y, xy=x * y).groupby(list(by))[["xx", "yy", "xy"]].sum()
+    pairs = groups[["bound", "test_error"]]
     found = groups.agg(points=("bound", "size"), instances=("instance", "nunique"))
-    flat = found["points"] < FEWEST_POINTS
-    for name, square in (("bound", "xx"), ("test_error", "yy")):
-        flat |= sums[square] <= found["points"] * (_FLAT * groups[name].max()) ** 2
-    r = sums["xy"] / ((sums["xx"] * sums["yy"]) ** 0.5).mask(flat)
-    return found.assign(r=r.clip(-1, 1))[["r", "points", "instances"]]
+    flat = (pairs.std() <= _FLAT * pairs.max()).any(axis=1) | (found["points"] < FEWEST_POINTS)
+    r = pairs.corr().xs("test_error", level=-1)["bound"] if len(found) else found["points"]
+    found.insert(0, "r", r.mask(flat))
+    return found
 
 
 def conditions(table: pd.DataFrame) -> pd.DataFrame:
