@@ -175,16 +175,6 @@ def test_tight_learns_a_function_far_better_than_a_constant_can():
     assert found.objective[-1] < 0.6 * found.objective[0]
 
 
-def test_predictions_outside_the_range_still_learn():
-    """Clipping has no gradient there; training must not stand still."""
-    prior = small_prior(output=1.6, log_variance=-8.0)
-    low = rows()[0], np.zeros(90, np.float32)
-    own = settings(objective="mcallester", whitened=False, epochs=30, decay_epochs=30)
-    posterior, _ = fit_posterior(prior, *low, a_step(n=100_000), own, 1)
-    assert error(prior, low) > 0.95
-    assert error(posterior, low) < 0.2
-
-
 def test_a_prior_around_a_regression_predicts_its_rows_and_a_fit_from_there_keeps_it():
     """The first prior of `tight`: its variance is small enough for its draws to keep the fit."""
     preset, fitted = PRESETS["tight"], rows(300)

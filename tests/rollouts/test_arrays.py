@@ -97,16 +97,6 @@ def test_a_log_is_cut_where_its_flags_say(suffix, tmp_path):
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_arrays_written_are_arrays_read(suffix, tmp_path):
-    if suffix != "npz":
-        pytest.importorskip("h5py")
-    path = tmp_path / "deep" / f"log.{suffix}"
-    export_arrays(episodes(), path)
-    same(load_episodes(path), episodes(), but={"seeds"})
-    assert os.listdir(path.parent) == [path.name]
-
-
-@pytest.mark.parametrize("suffix", SUFFIXES)
 def test_exported_arrays_have_the_names_and_rules_of_d4rl(suffix, tmp_path):
     original = episodes()
     path = tmp_path / f"log.{suffix}"
@@ -119,6 +109,7 @@ def test_exported_arrays_have_the_names_and_rules_of_d4rl(suffix, tmp_path):
         export_arrays(original, path)
         with h5py.File(path, "r") as archive:
             log = {name: archive[name][()] for name in archive}
+    same(load_episodes(path), original, but={"seeds"})
     assert set(log) == {
         *("observations", "actions", "rewards", "terminals", "timeouts", "next_observations")
     }
@@ -168,37 +159,24 @@ BAD = {
         poisoned("rewards", np.nan),
         "finite numbers in the column rewards, found NaN in row 4",
     ),
-    "an infinite reward": (poisoned("rewards", -np.inf), "finite .* rewards, found -inf in row 4"),
     "a NaN observation": (poisoned("observations", np.nan), "finite .* observations.*row 4"),
     "an infinite action": (poisoned("actions", np.inf), "finite .* actions.*row 4"),
     "too few observations": ({"observations": np.zeros((7, 2))}, "8 rows of observations.*7"),
-    "too few terminals": ({"terminals": np.ones(7, np.bool_)}, "8 rows of terminals.*7"),
     "too many timeouts": ({"timeouts": np.ones(9, np.bool_)}, "8 rows of timeouts.*9"),
-    "too few actions": ({"actions": np.zeros((3, 1))}, "8 rows of actions.*3"),
     "too few next observations": ({"next_observations": np.zeros((2, 2))}, "next_observations"),
-    "next observations of another width": (
-        {"next_observations": np.zeros((8, 5))},
-        "observations",
-    ),
     "two rewards per step": ({"rewards": np.zeros((8, 2))}, "rows of|rewards"),
     "two flags per step": ({"terminals": np.ones((8, 2), np.bool_)}, "terminals"),
     "flags that are no flags": (
         {"terminals": np.arange(8)},
         "true and false in the column terminals",
     ),
-    "flags of NaN": ({"timeouts": np.full(8, np.nan)}, "finite .* timeouts"),
     "no end at all": (
         {"terminals": np.zeros(8, np.bool_), "timeouts": np.zeros(8, np.bool_)},
         "at least one episode with an end",
     ),
     "words for observations": ({"observations": np.array(["a"] * 8)}, "observations"),
-    "words for rewards": ({"rewards": np.array(["good"] * 8)}, "rewards"),
-    "words for actions": ({"actions": np.array(["left"] * 8)}, "actions"),
     "complex rewards": ({"rewards": np.zeros(8, np.complex128)}, "rewards"),
-    "one number for observations": ({"observations": np.float32(3)}, "observations"),
     "one number for rewards": ({"rewards": np.float32(3)}, "rows of|rewards"),
-    "one number for terminals": ({"terminals": np.bool_(True)}, "terminals"),
-    "one number for actions": ({"actions": np.float32(1)}, "actions"),
     "an empty log": (
         {name: array[:0] for name, array in arrays().items()},
         "expected at least one|no steps|empty",

@@ -19,8 +19,8 @@ from waiting import wait_until, wait_until_idle
 
 from tightrope.environments import EnvInfo, make_env
 from tightrope.errors import InputError
-from tightrope.policies import BLOCK, act_in_blocks, as_policy, rows_are_stable
-from tightrope.rollouts import CollectionError, Episodes, collect, episode_seeds, load, save
+from tightrope.policies import as_policy
+from tightrope.rollouts import CollectionError, Episodes, collect, episode_seeds
 from tightrope.rollouts.stepping import roll_out
 from tightrope.system import start_worker
 
@@ -227,12 +227,6 @@ def test_what_a_reset_leaves_behind_is_found_and_every_episode_gets_its_own_envi
     assert found.seeds.tolist() == episode_seeds(0, 6)
 
 
-def test_an_episode_in_an_environment_of_its_own_needs_no_second_look():
-    found = collect(custom_environments.leaning, "Leftover-v0", 4, 0, workers=2, batch=2)
-    assert "fresh_environments" not in found.subject
-    assert_replays(found, "Leftover-v0")
-
-
 def test_bipedal_walker_is_repeatable_however_it_is_collected():
     pytest.importorskip("Box2D")
     policy = lambda o: np.tanh(o[:, :4])  # noqa: E731
@@ -259,17 +253,6 @@ def test_the_subject_says_what_was_run(trained, tmp_path):
     for package in ("mujoco", "gymnasium", "numpy", "tightrope"):
         assert subject["versions"][package] == version(package)
     assert "partial" not in subject
-
-
-def test_collecting_twice_gives_the_same_file_which_reads_as_it_was(tmp_path):
-    for name in ("a", "b"):
-        found = collect(custom_environments.leaning, "Succeeding-v0", 3, 0, workers=len(name))
-        save(found, tmp_path / f"{name}.safetensors")
-    assert (tmp_path / "a.safetensors").read_bytes() == (tmp_path / "b.safetensors").read_bytes()
-    again = load(tmp_path / "a.safetensors")
-    assert_same_bits(again, found)
-    np.testing.assert_array_equal(again.success, found.success)
-    assert again.subject == found.subject
 
 
 # --- wrong arguments --------------------------------------------------------------------------
@@ -517,13 +500,3 @@ def test_ctrl_c_ends_a_collection_with_its_finished_episodes(tmp_path, import_pa
     assert err == ""
     with pytest.raises(ProcessLookupError):
         os.killpg(process.pid, 0)  # nobody of the group is left
-
-
-def test_blocks_of_the_policy_are_what_the_worker_uses(small_policy, reference):
-    """The recorded actions are those of `act_in_blocks`, bit for bit."""
-    found = reference(HOPPER)
-    noise = np.zeros((len(found.rewards), 0), np.float32)
-    policy, features = small_policy(*SHAPES[HOPPER]), SHAPES[HOPPER][0]
-    block = BLOCK if rows_are_stable(policy, features) else 1
-    actions = act_in_blocks(policy, found.observations, noise, block=block)
-    np.testing.assert_array_equal(found.actions, actions)

@@ -105,13 +105,6 @@ def test_dictionaries_of_a_minari_dataset_are_flattened_as_the_environment_flatt
     np.testing.assert_array_equal(found.final_observations[0], expected[3].astype(np.float32))
 
 
-def test_discrete_actions_of_a_minari_dataset_are_read(database):
-    recorded = [(o, np.arange(5) % 2, r) for o, _, r in pendulum()]
-    box = gym.spaces.Box(-np.inf, np.inf, (3,), np.float32)
-    create("keys-v0", recorded, observation_space=box, action_space=gym.spaces.Discrete(2))
-    assert load_episodes("keys-v0").actions.tolist() == [0, 1, 0, 1, 0] * 3
-
-
 def test_episodes_of_minari_without_an_end_or_with_a_nan_are_dropped_or_refused(database):
     none, recorded = np.zeros(5, np.bool_), pendulum()
     create("walks/last-v0", recorded, truncations={2: none})

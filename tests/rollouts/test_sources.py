@@ -107,15 +107,6 @@ def test_recorded_episodes_are_no_policy(tmp_path):
             policy_source(name, "Pendulum-v1")
 
 
-def test_an_id_that_is_no_dataset_is_said_not_to_be_in_the_database(tmp_path, monkeypatch):
-    pytest.importorskip("minari")
-    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
-    with pytest.raises(
-        InputError, match="'walks/mine-v0': expected a Minari dataset in the local database"
-    ):
-        load_episodes("walks/mine-v0")
-
-
 def test_a_folder_is_a_recording_unless_training_wrote_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "agent-v1").touch()
@@ -186,18 +177,6 @@ def test_an_environment_that_is_none_is_an_input_error(run):
 
 
 # --- reading and writing --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("suffix", ["safetensors", "npz", "hdf5", "h5"])
-def test_what_is_written_is_read_by_the_suffix(suffix, tmp_path):
-    if suffix in ("hdf5", "h5"):
-        pytest.importorskip("h5py")
-    path = tmp_path / f"episodes.{suffix}"
-    write_episodes(episodes(3), path)
-    found = load_episodes(str(path))
-    np.testing.assert_array_equal(found.rewards, episodes(3).rewards)
-    np.testing.assert_array_equal(found.observations, episodes(3).observations)
-    assert found.lengths.tolist() == [1, 2, 3]
 
 
 def test_episodes_in_memory_are_read(tmp_path):

@@ -376,7 +376,7 @@ BAD = [
     ({"obs_1": [1.0] * 5 + [math.nan] * 3}, "finite numbers in.* obs_1, found NaN in row 5"),
     ({"reward": [1.0] * 6 + [math.inf] * 2}, "column reward, found inf in row 6"),
     ({"obs_1": [1.0] * 7 + [1e300]}, r"found 1e\+300 in row 7"),
-    ({"reward": [1.0] * 7 + [None]}, "numbers in the column reward, found '?(None|nan|NaN)'? in row 7"),
+    ({"reward": [1.0] * 7 + [None]}, "numbers in the column reward, found .* in row 7"),
     ({"episode": [1] * 7 + [None]}, "a number or text in every row of episode"),
     ({"episode": ["a"] * 7 + [None]}, "a number or text in every row of episode"),
     ({"truncated": [None] + [False] * 7}, "numbers in the column truncated, found 'None' in row 0"),

@@ -44,7 +44,7 @@ def repeat_job(spec: Mapping[str, Any], needs: Sequence[Path], out: Path) -> Non
     else:
         source = policy_source(needs[0] / spec["file"], spec["environment"] or None)
         new = load(needs[1] / "rollouts.safetensors")
-        repeat = _certifying(_Subject(source, partial(_roll_out, source), new), audit)
+        repeat = _certifying(_of_policy(source, new), audit)
     checks = [
         {"repetition": number, **check}
         for number in range(spec["first"], spec["last"])
@@ -63,31 +63,31 @@ class _Subject:
 
     Attributes:
         source: what defaults are settled for.
-        collect: fresh episodes: from the settings and their largest number to a function from a
-            number of episodes, and the first of them, to the episodes.
+        collect: fresh episodes, from the settings, the largest number that there will be, how many,
+            and which is the first.
         new: the episodes that tell the truth.
         task: the synthetic one, if it is.
     """
 
     source: PolicySource
-    collect: Callable[[Settings, int], Callable[[int, int], Episodes]]
+    collect: Callable[[Settings, int, int, int], Episodes]
     new: Episodes
     task: SyntheticTask | None = None
 
 
 def _synthetic(task: SyntheticTask, audit: Audit) -> _Subject:
-    def collect(settings: Settings, most: int) -> Callable[[int, int], Episodes]:
+    def collect(settings: Settings, most: int, count: int, first: int) -> Episodes:
         recorded = task.record(most, np.random.default_rng(settings.seed))
-        return lambda size, first: recorded.span(first, first + size)
+        return recorded.span(first, first + count)
 
     return _Subject(SYNTHETIC, collect, _new(task, audit, "truth"), task)
 
 
-def _roll_out(
-    source: PolicySource, settings: Settings, most: int
-) -> Callable[[int, int], Episodes]:
-    rollout = Rollout(workers=1)
-    return lambda size, first: certify.roll_out(source, settings, rollout, size, first=first)
+def _of_policy(source: PolicySource, new: Episodes) -> _Subject:
+    def collect(settings: Settings, most: int, count: int, first: int) -> Episodes:
+        return certify.roll_out(source, settings, Rollout(workers=1), count, first=first)
+
+    return _Subject(source, collect, new)
 
 
 def _certifying(subject: _Subject, audit: Audit) -> Callable[[Sequence[int]], Iterator[Check]]:
@@ -122,7 +122,7 @@ def _issued(subject: _Subject, audit: Audit, seed: int) -> list[Certificate]:
         for options, training in zip(asked, trained, strict=True)
     ]
     most = max(settings.pilot + settings.most for settings in decided)
-    collect = subject.collect(decided[0], most)
+    collect = partial(subject.collect, decided[0], most)
     if audit.until != "off":
         return [certify.issue_until(collect, decided[0], options=asked[0])]
     episodes, fit = collect(most, 0), shared_fits()

@@ -1,9 +1,8 @@
 """The table of a study: one row per certificate, what every column means, and how it is read."""
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args, get_type_hints
 
 import numpy as np
 import pandas as pd
@@ -17,8 +16,7 @@ __all__ = ["CERTIFICATE", "DTYPES", "POLICY", "RUN", "SLICE", "STRATUM", "Certif
            "checked_table", "read_table", "record_of"]  # fmt: skip
 
 
-@dataclass(frozen=True)
-class CertificateRecord:
+class CertificateRecord(TypedDict):
     """One row: a certificate of a study.
 
     Attributes:
