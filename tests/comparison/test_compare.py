@@ -462,8 +462,7 @@ def equal_policies(rng, episodes):
 
 
 @pytest.mark.parametrize(
-    ("repetitions", "looks", "order"),
-    [(200, (50, 100, 200), "recorded"), (200, (100,), "random")],
+    ("repetitions", "looks", "order"), [(200, (50, 100, 200), "recorded"), (200, (100,), "random")]
 )
 @pytest.mark.validity
 def test_two_equal_policies_are_told_apart_as_rarely_as_promised(repetitions, looks, order):

@@ -129,7 +129,7 @@ def test_a_damaged_record_is_one_line_with_the_file(folder):
             with refused(r"policy\.json"):
                 find_record(folder)
     for nowhere in (folder, folder / "nothing.json"):
-        with refused("cannot read"):
+        with refused("no training record"):
             load_record(nowhere)
 
 

@@ -7,22 +7,11 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from tightrope.certificates.ledger import (
-    DELTA,
-    DELTA_PRIME,
-    Ledger,
-    LedgerEntry,
-)
+from tightrope.certificates.ledger import DELTA, DELTA_PRIME, Ledger, LedgerEntry
 from tightrope.certificates.options import Auto, Candidates, Discount, Off, Proper, Termination
 from tightrope.certificates.text import percent, rounded
 from tightrope.comparison.counts import CountComparison, compare_counts
-from tightrope.comparison.questions import (
-    UNDECIDED,
-    Interval,
-    ends_text,
-    intersect,
-    questions,
-)
+from tightrope.comparison.questions import UNDECIDED, Interval, ends_text, intersect, questions
 from tightrope.comparison.samples import Recording, Sample, open_both, pair, samples_of
 from tightrope.errors import InputError, as_lines
 from tightrope.records import checked

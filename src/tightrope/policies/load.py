@@ -137,7 +137,13 @@ class _Program:
     def __call__(self, observations: NDArray[np.float32]) -> Any:
         observations = np.ascontiguousarray(observations)
         if self.feed is None:
-            self.feed, size = _PROGRAMS[self.path.suffix](self.path)
+            try:
+                self.feed, size = _PROGRAMS[self.path.suffix](self.path)
+            except InputError:
+                raise
+            except Exception as error:  # each library raises many kinds for a damaged file
+                line = f"{type(error).__name__}: {one_line(error)}"
+                raise InputError(f"cannot load {str(self.path)!r}: {line}") from None
             try:
                 return self.feed(observations)
             except Exception:  # each library has its own
@@ -158,15 +164,12 @@ def _load_onnx(path: Path) -> tuple[Any, int]:
     onnxruntime = needed("onnxruntime", repr(path.name))
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    try:
-        with tempfile.TemporaryDirectory() as nothing:
-            # Weights in files beside it are not in the digest, and may be anyone's files.
-            options.add_session_config_entry(_WEIGHTS_FOLDER, nothing)
-            session = onnxruntime.InferenceSession(
-                path.read_bytes(), options, providers=["CPUExecutionProvider"]
-            )
-    except Exception as error:  # onnxruntime has its own exception for each of its modules
-        raise InputError(f"cannot load {str(path)!r}: {one_line(error)}") from None
+    with tempfile.TemporaryDirectory() as nothing:
+        # Weights in files beside it are not in the digest, and may be anyone's files.
+        options.add_session_config_entry(_WEIGHTS_FOLDER, nothing)
+        session = onnxruntime.InferenceSession(
+            path.read_bytes(), options, providers=["CPUExecutionProvider"]
+        )
     inputs, output = session.get_inputs(), session.get_outputs()[0].name
     if len(inputs) != 1:
         raise InputError(
@@ -182,21 +185,15 @@ def _load_torch(path: Path) -> tuple[Any, int]:
     import torch
 
     size, stream = 1, io.BytesIO(path.read_bytes())
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # both loaders warn of their own internals
-            if path.suffix == ".pt2":
-                exported = torch.export.load(stream)
-                program: Any = exported.module()
-                size = len(exported.example_inputs[0][0]) if exported.example_inputs else 1
-            else:
-                load: Any = torch.jit.load
-                program = load(stream, map_location="cpu").eval()
-    except Exception as error:  # torch raises many kinds for a damaged file
-        raise InputError(
-            f"cannot load {str(path)!r} as what torch writes to {path.suffix} files: "
-            f"{one_line(error)}"
-        ) from None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # both loaders warn of their own internals
+        if path.suffix == ".pt2":
+            exported = torch.export.load(stream)
+            program: Any = exported.module()
+            size = len(exported.example_inputs[0][0]) if exported.example_inputs else 1
+        else:
+            load: Any = torch.jit.load
+            program = load(stream, map_location="cpu").eval()
 
     def feed(rows: NDArray[np.float32]) -> NDArray[Any]:
         with torch.inference_mode():

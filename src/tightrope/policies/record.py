@@ -140,9 +140,7 @@ def load_record(path: Path) -> TrainingRecord:
         if not isinstance(content, dict) or content.pop("format", None) != RECORD_FORMAT:
             raise ValueError(f"expected the format {RECORD_FORMAT}, found another")
         return TrainingRecord(**content)
-    except OSError as error:
-        raise InputError(f"cannot read {str(path)!r}: {one_line(error)}") from None
-    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+    except (OSError, ValueError, TypeError, OverflowError, RecursionError) as error:
         raise InputError(
             f"{str(path)!r} is damaged or no training record: {one_line(error)}"
         ) from None

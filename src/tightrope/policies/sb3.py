@@ -305,7 +305,7 @@ def _rebuild(
         raise
     except KeyError as error:
         raise InputError(f"expected the weights {error} in {path.name}, found none") from None
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, ArithmeticError) as error:
         raise InputError(f"cannot rebuild {path.name}: {one_line(error)}") from None
     inputs = len(network["weights"][0])
     if inputs != env.observation_space.shape[0]:

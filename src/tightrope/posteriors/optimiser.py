@@ -8,14 +8,8 @@ from torch import Tensor
 
 __all__ = ["Adam"]
 
-_SETTINGS: dict[str, Any] = {
-    "beta1": 0.9,
-    "beta2": 0.999,
-    "eps": 1e-8,
-    "weight_decay": 0.0,
-    "amsgrad": False,
-    "maximize": False,
-}
+_BETAS = {"beta1": 0.9, "beta2": 0.999}
+_PLAIN = {"weight_decay": 0.0, "amsgrad": False, "maximize": False}
 
 
 class Adam:
@@ -38,4 +32,5 @@ class Adam:
                 gradient.mul_(scale)
         torch._foreach_add_(self.steps, 1.0)
         state = self.means, self.squares, list[Tensor](), self.steps
-        torch._fused_adam_(self.parameters, gradients, *state, lr=rate, **_SETTINGS)
+        options: dict[str, Any] = {"lr": rate, "eps": 1e-8, **_BETAS, **_PLAIN}
+        torch._fused_adam_(self.parameters, gradients, *state, **options)
