@@ -433,6 +433,15 @@ def test_a_zip_with_the_wrong_content_is_an_input_error(tmp_path, sb3_file):
             check_fit(load_policy(path, env), env)
 
 
+def test_a_zip_that_would_fill_the_memory_is_refused_before_it_is_unpacked(tmp_path):
+    path = tmp_path / "bomb.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("data", "{}")
+        archive.writestr("policy.pth", bytes(10_000_000))
+    with pytest.raises(InputError, match="made to fill the memory"):
+        load_policy(path, environment(BOX))
+
+
 @pytest.mark.parametrize("value", [3, "<class 'a.b'>", [1, {"a": 2}]], ids=str)
 def test_data_of_another_kind_in_a_zip_are_one_line_or_ignored(value, tmp_path, sb3_file):
     data = read_data(sb3_file("PPO", BOX))

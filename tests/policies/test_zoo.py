@@ -106,14 +106,21 @@ DAMAGED = [
     *["- " * 9_000, "[" * 9_000, "&a " * 6_000 + "x", "x" * 200_000, "&a [*a]"],
     "".join(f"{' ' * n}a:\n" for n in range(150)) + "b",
     "".join(f"{n}: &a{n} [{f'*a{n - 1},' * 9 if n else 'x'}]\n" for n in range(9)),
+    f"a: 0x{'f' * 9_000}",  # has more digits than Python writes
     *["? {a: b}\n: c", "!!timestamp x", "a: 2001-99-99", "!!int a", "!!binary x"],
 ]
 
 
 def test_a_damaged_document_is_a_value_error():
     for text in DAMAGED:
-        with pytest.raises(ValueError, match=r"YAML|document|month|int"):
+        with pytest.raises(ValueError, match=r"YAML|document|month|int|digits"):
             read_yaml(text)
+
+
+def test_aliases_do_not_make_long_names():
+    keys = [f"[&a{n} [{f'*a{n - 1},' * 9 if n else 'x'}], 1]" for n in range(6)]
+    text = f"!!python/object/apply:collections.OrderedDict [[{', '.join(keys)}, [x, 2]]]"
+    assert read_yaml(text) == {"x": 2}
 
 
 # --- folders ----------------------------------------------------------------------------------

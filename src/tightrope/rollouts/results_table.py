@@ -22,7 +22,7 @@ from tightrope.rollouts.columns import (
     matching,
     parse,
 )
-from tightrope.rollouts.episodes import Episodes
+from tightrope.rollouts.episodes import LARGEST, Episodes
 from tightrope.rollouts.results_files import Evaluation, Recorded, column_names, read_columns
 
 __all__ = [
@@ -287,7 +287,9 @@ def _table(name: str, recorded: Recorded, asked: Chosen) -> ResultsTable:
         success=None if success is None else success[order],
         keys=np.array(keys, np.int64)[order],
         tasks=tuple(sizes.items()),
-        properties={n: values[order] for n, values in others.items() if np.isfinite(values).all()},
+        properties={
+            n: values[order] for n, values in others.items() if (np.abs(values) <= LARGEST).all()
+        },
         columns={role: ", ".join(each) for role, each in chosen.items() if each},
         candidates=recorded.candidates,
         notes=(recorded.note,) if recorded.note else (),
@@ -319,9 +321,9 @@ def _whole(cells: list[Any], where: str) -> list[int] | None:
 
 def _finite(cells: list[Any], where: str) -> NDArray[np.float64]:
     found = _numbers(cells)
-    for row in np.flatnonzero(~np.isfinite(found))[:1]:
-        cell = _cell(cells, row)
-        raise InputError(f"expected a finite number in every row of {where}, found {cell}")
+    for row in np.flatnonzero(~(np.abs(found) <= LARGEST))[:1]:  # also where it is none
+        cell, limit = _cell(cells, row), f" up to {LARGEST:g}" if np.isfinite(found[row]) else ""
+        raise InputError(f"expected a finite number{limit} in every row of {where}, found {cell}")
     return found
 
 
