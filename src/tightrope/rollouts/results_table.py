@@ -22,7 +22,7 @@ from tightrope.rollouts.columns import (
     matching,
     parse,
 )
-from tightrope.rollouts.episodes import LARGEST, Episodes
+from tightrope.rollouts.episodes import Episodes
 from tightrope.rollouts.results_files import Evaluation, Recorded, column_names, read_columns
 
 __all__ = [
@@ -57,6 +57,7 @@ _USUAL: dict[str, tuple[str, ...]] = {
         *("policy", "model", "checkpoint", "run", "training_seed", "train_seed"),
     ),
 }
+_LARGEST = 1e90  # sums of such, and their squares, are numbers as well
 _RECORD = {"columns": Mapping, "returns": bool, "ordered": bool, "candidates": int, "notes": list}
 _TRUE = ("true", "1", "1.0", "yes", "y", "t", "success")
 _FALSE = ("false", "0", "0.0", "no", "n", "f", "failure")
@@ -288,7 +289,7 @@ def _table(name: str, recorded: Recorded, asked: Chosen) -> ResultsTable:
         keys=np.array(keys, np.int64)[order],
         tasks=tuple(sizes.items()),
         properties={
-            n: values[order] for n, values in others.items() if (np.abs(values) <= LARGEST).all()
+            n: values[order] for n, values in others.items() if (np.abs(values) <= _LARGEST).all()
         },
         columns={role: ", ".join(each) for role, each in chosen.items() if each},
         candidates=recorded.candidates,
@@ -321,8 +322,8 @@ def _whole(cells: list[Any], where: str) -> list[int] | None:
 
 def _finite(cells: list[Any], where: str) -> NDArray[np.float64]:
     found = _numbers(cells)
-    for row in np.flatnonzero(~(np.abs(found) <= LARGEST))[:1]:  # also where it is none
-        cell, limit = _cell(cells, row), f" up to {LARGEST:g}" if np.isfinite(found[row]) else ""
+    for row in np.flatnonzero(~(np.abs(found) <= _LARGEST))[:1]:  # also where it is none
+        cell, limit = _cell(cells, row), f" up to {_LARGEST:g}" if np.isfinite(found[row]) else ""
         raise InputError(f"expected a finite number{limit} in every row of {where}, found {cell}")
     return found
 
