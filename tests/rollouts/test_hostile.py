@@ -144,7 +144,7 @@ HOSTILE = {
     zeros_by_their_header: (".npz", "Unable to allocate"),
     sets_never_written: (".hdf5", "made to fill the memory"),
     sets_of_another_file: (".hdf5", "in another file"),
-    names_without_end: (".csv", "one column of each name"),
+    names_without_end: (".csv", "a line of names below"),
     results_of_one_number: (".parquet", "made to fill the memory"),
     results_of_lists: (".parquet", "a finite number"),
     results_of_long_texts: (".parquet", "read"),
