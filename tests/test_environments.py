@@ -177,6 +177,18 @@ def test_building_a_v4_environment_warns_of_nothing_but_others_still_get_through
     assert warnings.filters == before
 
 
+def test_registering_again_is_passed_over_in_silence_but_nothing_else_is(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("first", "second"):
+        (tmp_path / f"{name}_registration.py").write_text(
+            "import warnings, gymnasium\n"
+            "warnings.warn('the forks are bent', stacklevel=2)\n"
+            "gymnasium.register('Overridden-v0', 'custom_environments:Counting')\n"
+        )
+        (found,) = warnings_of(lambda name=name: EnvInfo.of(f"{name}_registration:Overridden-v0"))
+        assert "the forks are bent" in found
+
+
 # --- other environments -----------------------------------------------------------------------
 
 

