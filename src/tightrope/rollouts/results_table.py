@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from tightrope.errors import InputError, reading
 from tightrope.rollouts.columns import (
+    ROLES,
     Chosen,
     Columns,
     all_names,
@@ -35,8 +36,6 @@ __all__ = [
     "unit_of",
 ]
 
-_STEPS = ("obs", "observation")  # a table with such columns has a row for each step
-_OF_STEPS = {"obs", "reward", "step", "terminated", "truncated", "done", "action"}
 # Names by role, the first that is there; the same unit is compared with the same.
 _RETURNS = {
     "return": (
@@ -125,7 +124,6 @@ class ResultsTable:
     def episodes(self) -> Episodes:
         """One step for each episode, with its return as the reward and nothing observed."""
         count = len(self)
-        rewards = np.zeros(count) if self.returns is None else self.returns
         table = {
             "columns": dict(self.columns),
             "returns": self.returns is not None,
@@ -136,7 +134,7 @@ class ResultsTable:
         }
         return Episodes(
             observations=np.zeros((count, 0), np.float32),
-            rewards=rewards,
+            rewards=np.zeros(count) if self.returns is None else self.returns,
             offsets=np.arange(count + 1),
             terminated=np.zeros(count, np.bool_),
             truncated=np.ones(count, np.bool_),
@@ -163,10 +161,8 @@ def table_of(recorded: Episodes) -> Mapping[str, Any] | None:
     except (KeyError, TypeError, ValueError):
         fits = False
     if not fits or found["candidates"] < 1:
-        raise InputError(
-            "expected the record of a table as tightrope writes it, found another: read the table "
-            "itself again"
-        )
+        kind = "the record of a table as tightrope writes it"
+        raise InputError(f"expected {kind}, found another: read the table itself again")
     return found
 
 
@@ -189,8 +185,8 @@ def counts_of(source: Any) -> tuple[int, int] | None:
     whole = [int(part) if re.fullmatch(r"\d{1,9}", part) else -1 for part in parts.groups()]
     if not 0 <= whole[0] <= whole[1] or whole[1] < 1:
         raise InputError(
-            "expected SUCCESSES/EPISODES, two whole numbers such as 74/80, the first not above the "
-            f"second, found {source.strip()}"
+            "expected SUCCESSES/EPISODES, two whole numbers such as 74/80, the second at least the "
+            f"first, found {source.strip()}"
         )
     return whole[0], whole[1]
 
@@ -206,8 +202,9 @@ def is_results(source: Any, columns: Columns = None) -> bool:
         return True
     given = columns if isinstance(columns, Mapping) else re.findall(r"(\w+)\s*=", columns or "")
     path = Path(source)
-    names = None if _OF_STEPS & set(given) or not path.is_file() else column_names(path)
-    return names is not None and not any(name.lower().startswith(_STEPS) for name in names)
+    of_steps = (set(ROLES) - set(_USUAL)) & set(given)
+    names = None if of_steps or not path.is_file() else column_names(path)
+    return names is not None and not any(name.lower().startswith("obs") for name in names)
 
 
 def read_results(
