@@ -124,6 +124,16 @@ def test_tasks_are_certified_each_with_one_confidence_for_all():
     assert "each of 2 tasks" in str(made)
 
 
+def test_two_tasks_or_properties_of_one_name_never_spend_one_share_twice():
+    rows = table(150, tasks=(("task a", 60), ("task a", 90)))
+    with pytest.raises(InputError, match="names that differ, found 'undiscounted return, task a'"):
+        certify(rows, seed=0)
+    both = table(150, tasks=(("c", 60), ("b, c", 90)))
+    own = dict.fromkeys(("a", "a, b"), lambda episode: float(episode.rewards[0]))
+    with pytest.raises(InputError, match="found 'property: a, b, c' 2 times"):
+        certify(both, seed=0, properties=own)
+
+
 def test_the_best_of_several_evaluations_takes_as_many_candidates():
     one, best = (certify(table(candidates=k), seed=0) for k in (1, 5))
     assert best.settings.candidates == 5

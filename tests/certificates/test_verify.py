@@ -21,7 +21,12 @@ from tightrope.certificates.certificate import DERIVED
 from tightrope.certificates.certify import issue as issue_settled
 from tightrope.certificates.diagnostics import LEVEL
 from tightrope.certificates.fitting import FittedPredictor
-from tightrope.certificates.folder import FILES, document_digest, read_record
+from tightrope.certificates.folder import (
+    FILES,
+    document_digest,
+    load_certificate,
+    read_record,
+)
 from tightrope.certificates.properties import measure_properties, properties_of
 from tightrope.certificates.recompute import choices, recompute
 from tightrope.certificates.split import split_episodes
@@ -301,6 +306,19 @@ def test_what_was_fitted_on_a_gpu_is_verified_without_one(folder, document):
     changed["options"]["device"] = changed["settings"]["device"] = "cuda:7"
     store(folder, changed, signed=True)
     assert verify(folder) == []
+    changed["options"]["device"] = "cpu"
+    store(folder, changed, signed=True)
+    assert "settings.device: stated 'cuda:7', recomputed 'cpu'" in verify(folder)
+
+
+@pytest.mark.parametrize("original", ["rec-2"], indirect=True)
+def test_a_certificate_that_has_lost_its_predictor_is_reported(original, tmp_path):
+    """Only a table has none; all the rest would be recomputed as stated."""
+    whole = load_certificate(original)
+    split = split_episodes(whole.rollouts, whole.settings)
+    write(recompute(split, None, options=whole.options), tmp_path / "forged")
+    (problem,) = verify(tmp_path / "forged")
+    assert problem.startswith("bound: ")
 
 
 CHOSEN = {

@@ -362,12 +362,19 @@ def test_policies_are_rolled_out_on_common_seeds_until_decided():
 def test_the_event_does_not_change_on_the_way(monkeypatch):
     """All of a first batch record success, one of the second does not: no other event is taken."""
     said = {"policy": {"name": "one of them"}}
-    batches = [log([1.0, 2.0], success=[True, True], subject=said, seeds=[0, 1])] * 2
-    batches += [log([1.0, 2.0], subject=said, seeds=[2, 3])] * 2
-    module = sys.modules[compare.__module__]
-    monkeypatch.setattr(module, "collect", lambda *_, **__: batches.pop(0))
-    with pytest.raises(InputError, match="`success` in every episode or in none"):
-        compare(high, low, Rewarding, batch=2, max_episodes=4, seed=0)
+    for termination in ("neutral", "failure"):  # both events have one name in the latter
+        batches = [log([1.0, 2.0], success=[True, True], subject=said, seeds=[0, 1])] * 2
+        batches += [log([1.0, 2.0], subject=said, seeds=[2, 3])] * 2
+        module = sys.modules[compare.__module__]
+        monkeypatch.setattr(module, "collect", lambda *_, _all=batches, **__: _all.pop(0))
+        with pytest.raises(InputError, match="`success` in every episode or in none"):
+            compare(
+                *(high, low, Rewarding),
+                batch=2,
+                max_episodes=4,
+                seed=0,
+                termination=termination,
+            )
 
 
 # --- certificates ---------------------------------------------------------------------------------

@@ -74,6 +74,8 @@ def verify(folder: str | Path, *, properties: dict[str, Any] | None = None) -> l
         if settings.episodes != len(stated.rollouts):
             recorded = len(stated.rollouts)
             problems.append(f"settings: {settings.episodes} episodes, found {recorded} recorded")
+        if (stated.fitted is None) != (settings.scheme.kind == "table"):
+            problems.append("bound: expected one of all but tables of results, and of no table")
         if stated.fitted is None:
             split = split_episodes(stated.rollouts, settings)
             again = recompute(split, None, options=stated.options)
@@ -106,7 +108,10 @@ def _settings_of(stated: Certificate) -> Settings:
         training=_training_of(stated),
         rolled_out=settings.until is not None,
     )
-    return replace(again, device=settings.device)
+    if stated.fitted is None:
+        return again
+    device = stated.options.device
+    return replace(again, device=settings.device if device == "auto" else device)
 
 
 def _fitted_again(stated: Certificate, settings: Settings) -> tuple[list[str], Certificate]:

@@ -341,7 +341,8 @@ def _judge(
             "expected a column of returns, or of successes, that both tables have, found none"
         )
     names = [question.name for question in asked]
-    if before is not None and names != [each.name for each in before.intervals]:
+    meant = {question.measure for question in asked}
+    if before is not None and meant != {each.measure for each in before.intervals}:
         raise InputError(
             "expected `success` in every episode or in none, found it in those of the first "
             "batches only: give `fail_below`"

@@ -171,7 +171,7 @@ _TIGHT = Preset(
         batch=256,
         exact_steps=1000,
         exact_batch=128,
-        learning_rate=8e-3,
+        learning_rate=6e-3,
         memory=200,
         hidden=_NARROW,
     ),

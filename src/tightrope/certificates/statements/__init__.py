@@ -1,5 +1,6 @@
 """The families of statements, and the one place that shares delta out among them."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TypeAlias
@@ -15,6 +16,7 @@ from tightrope.certificates.statements.mean_risk import LargeError, MeanRisk
 from tightrope.certificates.statements.monitor import MonitorThreshold
 from tightrope.certificates.statements.returns import ExpectedReturn, Return
 from tightrope.certificates.statements.tolerance import MeanOverEpisodes, PropertyLevels, Tolerance
+from tightrope.errors import InputError
 from tightrope.rollouts import Episodes
 from tightrope.rollouts.results_table import table_of
 
@@ -91,7 +93,16 @@ def ledger_for(settings: Settings, families: Sequence[Family]) -> Ledger:
 
     Of statements that hold jointly the instances of a kind divide its share equally. Schemes with
     one bound give it everything, and every other statement has as much of its own.
+
+    Raises:
+        InputError: two families have one name, so both would spend the same share.
     """
+    for name, count in Counter(family.name for family in families).items():
+        if count > 1:
+            raise InputError(
+                "expected tasks and properties with names that differ, found "
+                f"{name!r} {count} times"
+            )
     names = list(dict.fromkeys(family.budget for family in families))
     if not settings.scheme.fixed:
         portions = len(settings.scheme.weights) if settings.scheme.kind == "recursive" else 1
