@@ -314,12 +314,6 @@ def test_another_format_or_kind_of_file_is_an_input_error(tmp_path):
         assert f"expected the format tightrope.predictor/3, found {found} in" in said
     path = tmp_path / "other.safetensors"
     assert "found nothing at" in refused(path)
-    for metadata in (None, {"tightrope": "tightrope.predictor/1 pilot"}, {"tightrope": "[2]"}):
+    for metadata in (None, {"tightrope": "[2]"}):  # other harm: tests/fuzz/test_readers.py
         save_file(load_file(tmp_path / "good.safetensors"), path, metadata=metadata)
         refused(path)
-    path.write_text("a predictor, honestly\n" * 20)
-    assert "damaged" in refused(path)
-    whole = (tmp_path / "good.safetensors").read_bytes()
-    for kept in (0, 100, -1):
-        path.write_bytes(whole[:kept])
-        assert "damaged" in refused(path)

@@ -69,12 +69,3 @@ def test_a_wrong_key_or_value_is_named_with_its_table(table):
         with pytest.raises(InputError, match=words) as error:
             study_from(given)
         assert not table or f"{table} 1: " in str(error.value)
-
-
-def test_what_is_no_toml_or_no_file_is_refused(tmp_path):
-    with pytest.raises(InputError, match="expected a study at"):
-        load_study(tmp_path / "none.toml")
-    for text in ("name = ", "\x00", "[[train]]\n[train]"):
-        (tmp_path / "s.toml").write_text(text)
-        with pytest.raises(InputError, match="expected TOML"):
-            load_study(tmp_path / "s.toml")
