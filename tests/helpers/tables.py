@@ -11,6 +11,27 @@ from pathlib import Path
 
 import numpy as np
 
+from tightrope.rollouts import Episode, join
+
+
+def filled(lengths=(3, 1, 4), seed=0, *, actions=np.float32, subject=None):
+    """Episodes with every field filled."""
+    rng = np.random.default_rng(seed)
+    made = [
+        Episode(
+            observations=rng.normal(size=(length, 2)).astype(np.float32),
+            rewards=rng.normal(size=length),
+            terminated=index % 2 == 0,
+            truncated=index % 2 == 1,
+            seed=100 + index,
+            actions=rng.integers(0, 100, (length, 1)).astype(actions),
+            final_observation=rng.normal(size=2).astype(np.float32),
+            success=index == 0,
+        )
+        for index, length in enumerate(lengths)
+    ]
+    return join(made, subject or {})
+
 
 def write_csv(path, columns, delimiter=","):
     """Columns of equal length as text, by Python's own writer."""

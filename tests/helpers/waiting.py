@@ -30,3 +30,24 @@ def _sleeps(pid):
     status = Path(f"/proc/{pid}/status").read_text()
     found = re.search(r"^voluntary_ctxt_switches:\s*(\d+)", status, re.MULTILINE)
     return None if found is None else int(found[1])
+
+
+def children_of(pid):
+    """Process ids of the children that still run."""
+    found = set()
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, parent = status.read_text().rpartition(")")[2].split()[:2]
+        except OSError:  # gone meanwhile
+            continue
+        if int(parent) == pid and state != "Z":
+            found.add(int(status.parent.name))
+    return found
+
+
+def ended(pid):
+    """Whether a process has ended, waited for or not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True

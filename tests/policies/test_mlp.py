@@ -23,7 +23,6 @@ from tightrope.policies import (
     check_fit,
     load_mlp,
     load_policy,
-    rows_are_stable,
     save_mlp,
 )
 from tightrope.rollouts import collect, is_recording, save
@@ -78,24 +77,6 @@ def test_actions_are_the_outputs_of_the_torch_network(small_policy):
         expected = by_torch(changed, OBSERVATIONS)
         np.testing.assert_allclose(changed.act(rows, NOISE), expected, rtol=1e-3, atol=1e-4)
     np.testing.assert_array_equal(rows, OBSERVATIONS)  # left as they were
-
-
-@pytest.mark.parametrize("width", [5, 64, 100, 256])
-def test_rows_are_stable_with_layer_norm_and_crelu(width, small_policy):
-    """With weights that pick one input for each unit: sums of one term, which round alike wherever
-    the matrix product puts them. Whether other products do is up to the processor.
-    """
-    for features in (3, 17, 376):
-        sizes = [(features, width), (2 * width, width), (2 * width, 2)]
-        weights = [np.zeros(shape, np.float32) for shape in sizes]
-        for weight in weights:
-            units = np.arange(weight.shape[1])
-            weight[units % len(weight), units] = 1.5
-        biases = tuple(np.ones(outputs, np.float32) for _, outputs in sizes)
-        norms = tuple((bias, 0.3 * bias) for bias in biases[:-1])
-        changes = {"weights": tuple(weights), "biases": biases, "norms": norms}
-        policy = dataclasses.replace(small_policy(5, 2), **{**OURS, **changes})
-        assert rows_are_stable(policy, features)
 
 
 def test_layers_that_do_not_fit_are_an_input_error(small_policy):
@@ -215,15 +196,11 @@ FORGED = [
 ]
 
 
-def test_a_damaged_file_or_a_header_that_makes_no_policy_is_an_input_error(normed):
+def test_a_header_that_makes_no_policy_is_an_input_error(normed):
     env, content = make_env("FiveWide-v0"), normed.read_bytes()
     check_fit(load_policy(normed, env), env)
     for change in FORGED:
         normed.write_bytes(content)
         rewrite(normed, change)
-        with pytest.raises(InputError):
-            load_policy(normed, env)
-    for kept in range(0, len(content), 29):
-        normed.write_bytes(content[:kept])
         with pytest.raises(InputError):
             load_policy(normed, env)

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command import run
 from opcodes import Bomb, numpy_array, vecnormalize, word
 
 import tightrope
@@ -134,17 +133,6 @@ def test_the_attacks_are_live(name, tmp_path):
         assert name == "NEWOBJ_EX"
     else:
         assert marker.exists()
-
-
-def test_the_command_refuses_an_attack_in_one_line(tmp_path, capfd, sb3_file):
-    marker, file = tmp_path / "marker", tmp_path / "vecnormalize.pkl"
-    file.write_bytes(pickle.dumps(Bomb(marker)))
-    code, out, lines = run(
-        *(capfd, "certify", sb3_file("PPO", "Five-v0"), "--env", "Five-v0", "--normalize", file)
-    )
-    assert (code, out, len(lines)) == (2, "", 1)
-    assert "expected a VecNormalize" in lines[0]
-    assert not marker.exists()
 
 
 def test_plain_values_of_every_protocol_are_read_as_they_are():

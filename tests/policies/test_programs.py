@@ -245,16 +245,6 @@ def test_a_program_of_torch_runs_only_with_trust(suffix, arm, program, tmp_path,
     assert marker.exists()  # so it was armed indeed
 
 
-def test_nothing_of_a_torch_file_is_looked_at_without_trust(program, tmp_path):
-    """The refusal is the same for a good program and for what is none."""
-    nonsense = [tmp_path / f"nonsense.{suffix}" for suffix in ("pt", "ts", "pt2")]
-    for path in (program("pt2"), program("ts"), *nonsense):
-        if path in nonsense:
-            path.write_bytes(b"nonsense")
-        with pytest.raises(InputError, match=r"expected `trust` with .* if you trust its author"):
-            load_policy(path, environment())
-
-
 @pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
 def test_a_link_to_a_program_of_torch_is_what_its_own_name_says(tmp_path):
     pytest.importorskip("onnxruntime")

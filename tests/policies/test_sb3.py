@@ -393,19 +393,12 @@ def loads_or_refuses(path):
     return True
 
 
-def test_a_truncated_zip_is_an_input_error(tmp_path, sb3_file):
-    content, path = sb3_file("PPO", "Five-v0").read_bytes(), tmp_path / "short.zip"
-    for kept in np.linspace(0, len(content) - 1, 40).astype(int):
-        path.write_bytes(content[:kept])
-        assert not loads_or_refuses(path)
-
-
 def test_a_zip_with_flipped_bytes_is_an_input_error_or_the_same_policy(tmp_path, sb3_file):
     source, path = sb3_file("PPO", "Five-v0"), tmp_path / "flipped.zip"
     content, rng = source.read_bytes(), np.random.default_rng(0)
     expected = load_policy(source, environment("Five-v0")).act(OBSERVATIONS, NO_NOISE)
     directory = content.index(b"PK\x01\x02")  # the zip's own structure, where flips go deepest
-    places = [*rng.integers(0, len(content), 60), *rng.integers(directory, len(content), 240)]
+    places = [*rng.integers(0, len(content), 20), *rng.integers(directory, len(content), 80)]
     for place in places:
         damaged = bytearray(content)
         damaged[place] ^= 1 << rng.integers(8)
@@ -433,10 +426,10 @@ def test_a_zip_with_the_wrong_content_is_an_input_error(tmp_path, sb3_file):
             check_fit(load_policy(path, env), env)
 
 
-@pytest.mark.parametrize("value", [3, "<class 'a.b'>", [1, {"a": 2}]], ids=str)
-def test_data_of_another_kind_in_a_zip_are_one_line_or_ignored(value, tmp_path, sb3_file):
-    data = read_data(sb3_file("PPO", BOX))
-    for key in data:
-        changed = json.dumps({**data, key: value})
-        path = repack(sb3_file("PPO", BOX), tmp_path / "other.zip", data=changed)
-        loads_or_refuses(path)
+def test_a_zip_that_would_fill_the_memory_is_refused_before_it_is_unpacked(tmp_path):
+    path = tmp_path / "bomb.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("data", "{}")
+        archive.writestr("policy.pth", bytes(10_000_000))
+    with pytest.raises(InputError, match="made to fill the memory"):
+        load_policy(path, environment(BOX))

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import pickle
 import zipfile
 
@@ -21,7 +22,6 @@ from tightrope.policies import as_policy, load_mlp, load_policy, normalization, 
 from tightrope.policies.vecnormalize import (
     find_statistics,
     read_statistics,
-    statistics_of,
     zip_was_normalized,
 )
 from tightrope.rollouts import collect
@@ -201,7 +201,7 @@ NO_NOISE = np.zeros((64, 0), np.float32)
 
 
 def test_names_and_records_say_what_a_policy_is_normalised_by(given):
-    path, model, venv, statistics = given
+    path, model, _, statistics = given
     found = load_policy(path, environment(SINGLES), normalize=str(statistics))
     assert found.name == "model.zip (PPO), normalised by statistics.pkl"
     assert normalization(found) == "statistics.pkl"
@@ -210,13 +210,9 @@ def test_names_and_records_say_what_a_policy_is_normalised_by(given):
     assert normalization(without) == "none"
     assert without.digest == hashlib.sha256(path.read_bytes()).hexdigest() != found.digest
     raw, _ = model.predict(OBSERVATIONS, deterministic=True)
-    scaled, _ = model.predict(venv.normalize_obs(OBSERVATIONS), deterministic=True)
-    assert np.abs(raw - scaled).max() > 0.05
-    for policy, expected in ((without, raw), (found, scaled)):
-        np.testing.assert_allclose(policy.act(OBSERVATIONS, NO_NOISE), expected, atol=1e-5, rtol=0)
-    for form, recorded in ((statistics, "statistics.pkl"), (False, "none")):
-        collected = collect(path, SINGLES, 1, workers=1, normalize=form)
-        assert collected.subject["policy"]["normalization"] == recorded
+    np.testing.assert_allclose(without.act(OBSERVATIONS, NO_NOISE), raw, atol=1e-5, rtol=0)
+    collected = collect(path, SINGLES, 1, workers=1, normalize=statistics)
+    assert collected.subject["policy"]["normalization"] == "statistics.pkl"
 
 
 def test_a_model_in_memory_that_lost_its_statistics_is_refused(saved):
@@ -299,7 +295,6 @@ def test_a_model_in_memory_keeps_the_normalisation_it_was_trained_behind(norm_ob
 
 
 WRONG = {
-    "empty": b"",
     "text": b"not a file of numbers",
     "no VecNormalize": pickle.dumps({"obs_rms": 1}),
     "another object": pickle.dumps(np.zeros(5)),
@@ -311,9 +306,7 @@ WRONG = {
     "statistics of another kind": vecnormalize([1] * 5, [1] * 5, obs_rms=b"K\x01"),
     "a limit that is none": vecnormalize([1] * 5, [1] * 5, clip_obs=b"X\x01\x00\x00\x00a"),
     "npz: text": b"PK",
-    "npz: no variance": {"mean": np.zeros(5)},
     "npz: another width": {"mean": np.zeros(4), "var": np.ones(4)},
-    "npz: NaN": {"mean": np.full(5, np.nan), "var": np.ones(5)},
     "npz: objects": {"mean": np.zeros(5, object), "var": np.ones(5)},
 }
 
@@ -332,6 +325,9 @@ def test_statistics_that_are_none_are_one_line(tmp_path, saved):
             file.write_bytes(content)
         with pytest.raises(InputError, match=r"wrong\.(npz|pkl)"):
             read_statistics(file, environment(SINGLES))
+    os.mkfifo(tmp_path / "pipe.pkl")  # would never end
+    with pytest.raises(InputError, match=r"no file at .*pipe\.pkl"):
+        read_statistics(tmp_path / "pipe.pkl", environment(SINGLES))
 
 
 def test_statistics_are_not_silently_left_out_for_objects_nor_guessed_at(given, tmp_path):
@@ -358,8 +354,9 @@ def samples(space, rows=64):
     return batch, flat.astype(np.float32)
 
 
-@pytest.mark.parametrize("keys", [["velocity", "angle"], ["velocity"], ["angle"]], ids=str)
-@pytest.mark.parametrize("suffix", [".pkl", ".npz"])
+@pytest.mark.parametrize(
+    ("keys", "suffix"), [(["velocity", "angle"], ".pkl"), (["velocity"], ".npz")], ids=str
+)
 def test_statistics_of_dictionaries_are_those_of_sb3_key_by_key(keys, suffix, saved, tmp_path):
     """Other keys, here a one-hot one among them, are neither shifted, scaled nor clipped."""
     path, model, venv = saved(
@@ -388,25 +385,6 @@ def test_statistics_of_dictionaries_are_those_of_sb3_key_by_key(keys, suffix, sa
     again = load_mlp(tmp_path / "policy.safetensors")
     np.testing.assert_array_equal(again.act(flat, NO_NOISE), policy.act(flat, NO_NOISE))
     assert normalization(again) == "policy.safetensors"
-
-
-def test_a_normaliser_of_keys_is_the_normalised_dictionary_flattened(tmp_path):
-    """The oracle: normalise first, flatten then."""
-    rng = np.random.default_rng(7)
-    venv = VecNormalize(
-        DummyVecEnv([lambda: gym.make("Keyed-v0")]), norm_obs_keys=["velocity"], clip_obs=1.0
-    )
-    dict_statistics(venv, rng)
-    batch, flat = samples(SPACE)
-    scaled = venv.normalize_obs(batch)
-    expected = [
-        gym.spaces.flatten(SPACE, {key: values[row] for key, values in scaled.items()})
-        for row in range(64)
-    ]
-    found = statistics_of(venv, "here")(flat)
-    np.testing.assert_allclose(found, np.stack(expected), atol=1e-6, rtol=0)
-    assert np.abs(flat[:, 0]).max() > 1.0  # the angle, which is not clipped
-    np.testing.assert_array_equal(found[:, 0], flat[:, 0])
 
 
 OTHERS = [

@@ -96,14 +96,6 @@ def test_any_number_of_episodes_may_be_packed_in_a_file_and_of_files_in_a_chunk(
         compare(load_episodes(folder), frames(lengths))
 
 
-def test_a_single_file_of_the_folder_is_a_table_of_the_usual_names(version, tmp_path):
-    folder = write_lerobot(tmp_path / "robot", frames(), version)
-    first = min((folder / "data").rglob("*.parquet"))
-    found = load_episodes(first)
-    np.testing.assert_array_equal(found[0].observations, observation(frames()[0]))
-    assert found.subject["recording"]["format"] == "parquet"
-
-
 def test_an_episode_is_truncated_where_no_feature_says_that_it_is_done(version, tmp_path):
     open_end = write_lerobot(tmp_path / "a", frames(drop=("next.done",)), version)
     cut = {"next.truncated": lambda length: np.arange(length) == (length - 1) * (length > 2)}
@@ -204,16 +196,13 @@ def data(change):
 BAD = [
     (lambda f: info(f, codebase_version=None), "expected `codebase_version`, found none"),
     (lambda f: info(f, features=None), "expected `features`, found none"),
-    (lambda f: info(f, features={"a": 3}), "`features` must be an object"),
     (lambda f: info(f, codebase_version="v1.6"), "v3.0, found.* 'v1.6'"),
-    (lambda f: info(f, codebase_version="v4.0"), "v3.0, found.* 'v4.0'"),
     (lambda f: info(f, codebase_version="new"), "version 'new'"),
     (lambda f: info(f, storage_format="lance"), "files.*, found 'lance'"),
     (lambda f: info(f, total_frames="x"), "`total_frames` must be a whole number, found 'x'"),
     (lambda f: info(f, total_episodes=9), "9 episodes with 15 frames,.* found 5 with 15.*: down"),
     (lambda f: text(f, "{"), "info.json is damaged"),
     (lambda f: text(f, "[]"), "must be an object, found"),
-    (lambda f: text(f, "[" * 100_000), "info.json is damaged"),
     (lambda f: last_data(f).unlink(), "found . with.* download"),
     (lambda f: shutil.rmtree(f / "data"), "parquet, found none.*: download"),
     (lambda f: last_data(f).write_bytes(b"PAR1"), "cannot read data/.*parquet: "),

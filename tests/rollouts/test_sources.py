@@ -6,14 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tables import filled
 
 from tightrope.environments import EnvInfo
 from tightrope.errors import InputError
 from tightrope.rollouts import (
-    Episode,
     check_destination,
     is_recording,
-    join,
     load_episodes,
     policy_source,
     write_episodes,
@@ -21,21 +20,7 @@ from tightrope.rollouts import (
 
 
 def episodes(count):
-    """Episode i has seed i and i + 1 steps."""
-    return join(
-        [
-            Episode(
-                np.full((index + 1, 2), index, np.float32),
-                np.full(index + 1, float(index)),
-                terminated=True,
-                truncated=False,
-                seed=index,
-                actions=np.zeros((index + 1, 1), np.float32),
-                final_observation=np.zeros(2, np.float32),
-            )
-            for index in range(count)
-        ]
-    )
+    return filled(range(1, count + 1))
 
 
 # --- what a source names ----------------------------------------------------------------------

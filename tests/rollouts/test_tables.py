@@ -261,79 +261,7 @@ def test_only_needed_columns_are_read(tmp_path):
     assert len(load_episodes(path)) == 3
 
 
-def test_images_in_a_table_are_left_out_with_a_warning_or_refused(tmp_path):
-    for images in (
-        [{"bytes": b"png", "path": "x.png"}] * 8,
-        [b"png"] * 8,
-        np.zeros((8, 2, 2, 3), np.uint8),
-    ):
-        path = write_parquet(tmp_path / "log.parquet", log(obs_shot=images))
-        with pytest.warns(UserWarning, match="left the images obs_shot out of the observation"):
-            found = load_episodes(path)
-        assert found.observations.shape == (8, 2)
-        assert found.subject["recording"]["left_out"] == ["obs_shot"]
-        with pytest.raises(InputError, match=r"found images \(obs_shot\)"):
-            load_episodes(path, "obs=obs_*")
-        path = write_parquet(path, log(obs_shot=images, obs_0=None, obs_1=None))
-        with pytest.raises(InputError, match=r"found images \(obs_shot\).*name columns of numbers"):
-            load_episodes(path)
-    with pytest.raises(InputError, match=r"the dict: .*found images of shape \(2, 2, 3\)"):
-        load_episodes(log(obs_shot=np.zeros((8, 2, 2, 3))))
-
-
-# --- random tables and a plain loop --------------------------------------------------------------
-
-NUMBER = st.floats(-1e6, 1e6, width=32)
-
-
-@st.composite
-def random_logs(draw):
-    """Episodes as lists of (features, reward, success), with how they end, and the columns."""
-    features = draw(st.integers(1, 3))
-    row = st.tuples(st.lists(NUMBER, min_size=features, max_size=features), NUMBER, st.booleans())
-    end = st.sampled_from([(True, False), (False, True), (True, True)])
-    episode = st.tuples(st.lists(row, min_size=1, max_size=5), end)
-    episodes = draw(st.lists(episode, min_size=1, max_size=5))
-    labels = draw(
-        st.one_of(
-            st.lists(st.integers(-(2**62), 2**62), unique=True, min_size=len(episodes)),
-            st.lists(st.text("abc 1", min_size=1), unique=True, min_size=len(episodes)),
-        )
-    )
-    return episodes, labels[: len(episodes)], features
-
-
-def as_columns(episodes, labels, features):
-    columns = {name: [] for name in ("run", "t", "r", "won", "fell", "cut")}
-    columns |= {f"x{index}": [] for index in range(features)}
-    for (steps, (fell, cut)), label in zip(episodes, labels, strict=True):
-        for step, (values, reward, won) in enumerate(steps):
-            last = step == len(steps) - 1
-            for index, value in enumerate(values):
-                columns[f"x{index}"].append(value)
-            columns["run"].append(label if isinstance(label, int) else f"={label}=")
-            columns["t"].append(step)
-            columns["r"].append(reward)
-            columns["won"].append(won)
-            columns["fell"].append(fell and last)
-            columns["cut"].append(cut and last)
-    return columns
-
-
-@settings(max_examples=40, deadline=None)
-@given(drawn=random_logs(), suffix=st.sampled_from(sorted(WRITERS)))
-def test_random_tables_are_read_as_a_plain_loop_reads_them(drawn, suffix, tmp_path_factory):
-    episodes, _, features = drawn
-    path = tmp_path_factory.mktemp("random") / f"log.{suffix}"
-    WRITERS[suffix](path, as_columns(*drawn))
-    found = load_episodes(path, f"{COLUMNS},success=won")
-    assert len(found) == len(episodes)
-    for one, (steps, (fell, cut)) in zip(found, episodes, strict=True):
-        assert one.observations.shape == (len(steps), features)
-        assert one.observations.tolist() == [values for values, _, _ in steps]
-        assert one.rewards.tolist() == [reward for _, reward, _ in steps]
-        assert (one.terminated, one.truncated) == (fell, cut)
-        assert one.success == any(won for _, _, won in steps)
+# --- random orders of steps ----------------------------------------------------------------------
 
 
 @settings(max_examples=60, deadline=None)
@@ -369,16 +297,12 @@ def test_random_orders_of_steps_are_accepted_exactly_if_every_step_follows(steps
 
 BAD = [
     ({"obs_0": ["left"] * 8}, "numbers in the column obs_0, found 'left' in row 0"),
-    ({"reward": ["good"] * 8}, "numbers in the column reward"),
-    ({"step": ["a"] * 8}, "numbers in the column step"),
     ({"terminated": list(range(8))}, "true and false in the column terminated"),
     ({"success": [0.5] * 8}, "true and false in the column success"),
     ({"obs_1": [1.0] * 5 + [math.nan] * 3}, "finite numbers in.* obs_1, found NaN in row 5"),
     ({"reward": [1.0] * 6 + [math.inf] * 2}, "column reward, found inf in row 6"),
-    ({"obs_1": [1.0] * 7 + [1e300]}, r"found 1e\+300 in row 7"),
     ({"reward": [1.0] * 7 + [None]}, "numbers in the column reward, found .* in row 7"),
     ({"episode": [1] * 7 + [None]}, "a number or text in every row of episode"),
-    ({"episode": ["a"] * 7 + [None]}, "a number or text in every row of episode"),
     ({"truncated": [None] + [False] * 7}, "numbers in the column truncated, found 'None' in row 0"),
     ({"episode": [7, 7, 7, 3, 7, 7, 7, 7]}, "found episode 7 in 2 places.*sort by episode and"),
     ({"truncated": [False, True, False, True] + [False] * 4}, "row 1, within episode 7"),
@@ -389,9 +313,7 @@ BAD = [
         "at least one episode with an end",
     ),
     ({"step": [0, 1, 2, 0, 0, 1, 3, 4]}, "step 3 after 1 in episode 9.*`columns` step= skips"),
-    ({"step": [0, 1, 2, 0, 0, 2, 1, 3]}, "step 2 after 0 in episode 9"),
     ({"step": [2, 1, 0, 0, 0, 1, 2, 3]}, "step 1 after 2.*sort by step"),
-    ({"step": [0, 1, 2, 0, 0, 1, 1, 2]}, "step 1 after 1 in episode 9"),
     ({"step": [0, 1, 2, 0, 1, 2, 3, 4]}, "start at step 0, found step 1 in episode 9"),
     ({"step": [n / 2 for n in range(8)]}, "step 0.5 after 0"),
     ({"reward": None}, r"one column for reward.*found note,.*reward=NAME"),
@@ -422,23 +344,6 @@ def test_a_bad_table_is_one_line_that_says_what_is_wrong(sources):
     for _, source in sources(many, ("csv", "pandas")):  # not listed whole
         with pytest.raises(InputError, match=r"sensor_19, \.\.\.: name it"):
             load_episodes(source)
-
-
-@pytest.mark.parametrize("suffix", WRITERS)
-def test_an_empty_or_damaged_file_is_one_line(suffix, tmp_path):
-    path = tmp_path / f"log.{suffix}"
-    with pytest.raises(InputError, match="found nothing at"):
-        load_episodes(path)
-    whole = WRITERS[suffix](path, log()).read_bytes()
-    for content in (b"", whole[: len(whole) // 2], bytes(range(256)) * 4, b"\n\n"):
-        path.write_bytes(content)
-        with pytest.raises(InputError) as refusal:
-            load_episodes(path)
-        assert "\n" not in str(refusal.value)
-    path.unlink()
-    path.mkdir()
-    with pytest.raises(InputError, match=r"found nothing at|found none of them in the folder"):
-        load_episodes(path)
 
 
 def test_a_short_row_and_a_name_twice_are_one_line(tmp_path):

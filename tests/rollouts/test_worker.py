@@ -5,20 +5,16 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
-import time
-from pathlib import Path
 
 import custom_environments
 import gymnasium as gym
 import numpy as np
 import pytest
+from waiting import children_of, ended, wait_until
 
 from tightrope.errors import InputError
-from tightrope.rollouts import collect, load, save
-from tightrope.rollouts.worker import BOARD
-from tightrope.system import start_worker
+from tightrope.rollouts import collect
 
 # --- environments that are Python objects -----------------------------------------------------
 
@@ -41,26 +37,20 @@ def test_an_environment_is_rolled_out_as_its_id_is_and_with_its_arguments(small_
     assert recorded["time_limit"] == 5
 
 
-@pytest.mark.parametrize("kind", ["a closure", "a partial"])
-def test_what_a_function_returns_is_rolled_out(kind, tmp_path):
+def test_what_a_function_returns_is_rolled_out(tmp_path):
     offset = 5.0
 
     class Shifted(custom_environments.Counting):
         def observation(self, action):
             return super().observation(action) + offset
 
-    factory = {
-        "a closure": lambda: Shifted(),
-        "a partial": functools.partial(Shifted),
-    }[kind]
     expected = collect(custom_environments.still, "Counting-v0", 3, 0, workers=1)
-    found = collect(custom_environments.still, factory, 3, 0, workers=2)
-    np.testing.assert_array_equal(found.observations, expected.observations + np.float32(5))
-    recorded = found.subject["environment"]
-    assert recorded["suite"] == "custom"
-    assert recorded["id"].endswith("<lambda>" if kind == "a closure" else "Shifted")
-    save(found, tmp_path / "a.safetensors")
-    assert load(tmp_path / "a.safetensors").subject == found.subject
+    for factory, name in ((lambda: Shifted(), "<lambda>"), (functools.partial(Shifted), "Shifted")):
+        found = collect(custom_environments.still, factory, 3, 0, workers=2)
+        np.testing.assert_array_equal(found.observations, expected.observations + np.float32(5))
+        recorded = found.subject["environment"]
+        assert recorded["suite"] == "custom"
+        assert recorded["id"].endswith(name)
 
 
 def test_what_cannot_travel_to_a_worker_is_an_input_error_of_one_line():
@@ -93,23 +83,20 @@ gym.register("Forklift-v0", Forklift, max_episode_steps=3)
 """
 
 
-@pytest.mark.parametrize("policy", ["yard:still", "yard.py:still"])
-def test_a_module_of_the_working_directory_gives_environment_and_policy_without_a_word(
-    policy, tmp_path
-):
+def test_a_module_of_the_working_directory_gives_environment_and_policy_without_a_word(tmp_path):
     """It is imported, or run, more than once: Gymnasium would complain each time."""
     (tmp_path / "yard.py").write_text(YARD)
     code = (
-        "import sys\n"
         "from tightrope.environments import EnvInfo\n"
         "from tightrope.rollouts import collect\n"
         "made = EnvInfo.from_json(EnvInfo.of('yard:Forklift-v0').to_json())\n"
-        "found = collect(sys.argv[1], made, 2, 0, workers=2)\n"
-        "assert found.lengths.tolist() == [3, 3]\n"
-        "assert found.subject['environment']['id'] == 'yard:Forklift-v0'\n"
+        "for policy in ('yard:still', 'yard.py:still'):\n"
+        "    found = collect(policy, made, 2, 0, workers=2)\n"
+        "    assert found.lengths.tolist() == [3, 3]\n"
+        "    assert found.subject['environment']['id'] == 'yard:Forklift-v0'\n"
     )
     answer = subprocess.run(
-        [sys.executable, "-P", "-c", code, policy],
+        [sys.executable, "-P", "-c", code],
         capture_output=True,
         text=True,
         cwd=tmp_path,
@@ -120,28 +107,6 @@ def test_a_module_of_the_working_directory_gives_environment_and_policy_without_
 
 
 # --- the end of the parent --------------------------------------------------------------------
-
-
-def children_of(parent):
-    found = []
-    for status in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = status.read_text().rpartition(")")[2].split()
-        except OSError:  # gone meanwhile
-            continue
-        if int(fields[1]) == parent:
-            found.append(int(status.parent.name))
-    return found
-
-
-def test_a_worker_that_never_gets_a_job_ends_silently(capfd):
-    with tempfile.TemporaryFile() as board:
-        board.write(BOARD.pack(-1, 0))
-        board.flush()
-        process, connection = start_worker("tightrope.rollouts.worker", board.fileno())
-    connection.close()
-    assert process.wait(timeout=300) == 0
-    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize(
@@ -176,26 +141,11 @@ def test_workers_end_silently_when_their_parent_is_killed(env, tmp_path, helpers
             "ENV": env,
         },
     )
-    deadline = time.monotonic() + 300
-    while len(workers := children_of(process.pid)) < 2 or not marker.exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until(lambda: len(children_of(process.pid)) >= 2 and marker.exists())
+    workers = children_of(process.pid)
     process.send_signal(signal.SIGTERM)
     out, err = process.communicate(timeout=120)  # returns when the workers' end is closed, too
     assert process.returncode == -signal.SIGTERM
     assert (out, err) == ("", "")
     for worker in workers:
-        wait_for_end(worker)
-
-
-def wait_for_end(pid):
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except OSError:
-            return
-        if state == "Z":
-            return
-        time.sleep(0.05)
-    raise AssertionError(f"worker {pid} still runs")
+        wait_until(lambda pid=worker: ended(pid), seconds=120)
