@@ -423,3 +423,12 @@ def test_a_zip_with_the_wrong_content_is_an_input_error(tmp_path, sb3_file):
         path = repack(sb3_file("PPO", BOX), tmp_path / "wrong.zip", **members)
         with pytest.raises(InputError):
             check_fit(load_policy(path, env), env)
+
+
+def test_a_zip_that_would_fill_the_memory_is_refused_before_it_is_unpacked(tmp_path):
+    path = tmp_path / "bomb.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("data", "{}")
+        archive.writestr("policy.pth", bytes(10_000_000))
+    with pytest.raises(InputError, match="made to fill the memory"):
+        load_policy(path, environment(BOX))

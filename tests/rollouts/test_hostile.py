@@ -133,7 +133,7 @@ HOSTILE = {
     packed_zeros: (".npz", "made to fill the memory"),
     zeros_by_their_header: (".npz", "Unable to allocate"),
     sets_never_written: (".hdf5", "made to fill the memory"),
-    names_without_end: (".csv", "one column of each name"),
+    names_without_end: (".csv", "a line of names below"),
     results_of_one_number: (".parquet", "made to fill the memory"),
     results_of_long_texts: (".parquet", "read"),
     evaluations_by_their_header: (".npz", "Unable to allocate"),
