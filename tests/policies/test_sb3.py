@@ -412,7 +412,6 @@ LAYER = {"action_net.weight": torch.full((2, 5), torch.nan), "log_std": torch.ze
 WRONG = [
     *[{"data": text} for text in (b"[1, 2]", b"\xff\xfe\xfa", b"{}", b'{"policy_kwargs": 3}')],
     *[{"policy_pth": b"PK"}, {"policy_pth": weights([1, 2])}],
-    {"policy_pth": weights({"action_net.weight": 3})},
     {"policy_pth": weights(LAYER)},  # no bias
     {"policy_pth": weights({**LAYER, "action_net.bias": torch.zeros(2)})},  # not a number
 ]
