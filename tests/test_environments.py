@@ -211,20 +211,6 @@ def test_unsupported_spaces_are_refused_and_named():
         assert name in str(refusal.value)
 
 
-def test_a_module_before_the_id_is_imported_first(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "warehouse.py").write_text(
-        "import gymnasium as gym\n"
-        "from custom_environments import Counting\n"
-        "gym.register('Forklift-v3', Counting)\n"
-    )
-    with pytest.raises(InputError):
-        EnvInfo.of("Forklift-v3")
-    found = EnvInfo.of("warehouse:Forklift-v3")
-    assert found.make().reset(seed=1)[0].shape == (3,)
-    assert (found.suite, found.thin) == ("gymnasium", 3)
-
-
 def test_a_module_that_cannot_give_the_environment_is_one_line(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     sources = (

@@ -65,10 +65,16 @@ def _before(change: str, path: Path) -> None:
     """Called before every change of the disk: where tests kill, and nothing else happens."""
 
 
-def require_plausible(path: Path, stated: int) -> None:
-    """Raise InputError if a file says that it holds far more bytes than could be packed into it."""
+def require_plausible(path: Path, stated: int, densest: int = _DENSEST) -> None:
+    """Raise InputError if a file says that it holds far more bytes than could be packed into it.
+
+    Args:
+        path: of the file.
+        stated: bytes of its contents, as it says.
+        densest: how many bytes of such contents one byte of the file may hold.
+    """
     size = path.stat().st_size
-    if stated > _DENSEST * size:
+    if stated > densest * size:
         raise InputError(
             f"{str(path)!r} is damaged or made to fill the memory: it states {stated:,} bytes of "
             f"contents in a file of {size:,}"

@@ -8,7 +8,6 @@ from stable_baselines3 import PPO
 
 from tightrope.agents import REDQ, SACPolicy
 from tightrope.agents.evaluation import evaluate
-from tightrope.agents.training_statistics import following_returns
 from tightrope.environments import EnvInfo, make_env
 from tightrope.seeds import RunStream, run_seed
 
@@ -76,10 +75,3 @@ def test_without_a_step_whose_return_is_known_there_is_no_number(monkeypatch):
         seen = evaluate(model, EnvInfo.of("Pendulum-v1"), episodes=1, gamma=gamma, seed=0)
         assert seen.keys() == {"eval_return", "eval_deviation", "eval_length"}
         assert closed
-
-
-def test_following_returns_are_the_discounted_sums_of_what_follows():
-    rewards = list(np.random.default_rng(0).normal(size=20))
-    for gamma in (0.0, 0.9, 1.0):
-        expected = [sum(gamma**k * r for k, r in enumerate(rewards[i:])) for i in range(20)]
-        np.testing.assert_allclose(following_returns(rewards, gamma), expected, atol=1e-12)

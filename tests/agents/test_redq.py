@@ -85,10 +85,9 @@ def test_log_densities_are_those_of_a_squashed_normal():
     assert squashed_sample(made.actor, observations, noise)[1].isfinite().all()
 
 
-@pytest.mark.parametrize("threshold", [1.0, 1e9, math.inf])
-def test_the_critic_loss_is_to_the_smaller_of_the_drawn_targets(threshold):
-    """Huber's, which is half the square below the threshold; by a loop."""
-    made = model(huber=threshold)
+def test_the_critic_loss_is_to_the_smaller_of_the_drawn_targets():
+    """Huber's, by a loop; without a threshold it is that of SAC, below."""
+    made = model(huber=1.0)
     with torch.no_grad():  # targets that differ from the critics
         for parameter in made.critic_target.parameters():
             parameter.add_(0.2 * torch.randn_like(parameter))
@@ -105,14 +104,14 @@ def test_the_critic_loss_is_to_the_smaller_of_the_drawn_targets(threshold):
         goal = float(batch.rewards[row]) + 0.99 * (lowest - 0.3 * float(log_prob[row]))
         for member in range(4):
             error = abs(float(values[member, row]) - goal)
-            expected += (0.5 * error**2 if error <= threshold else error - 0.5) / 6
+            expected += (0.5 * error**2 if error <= 1.0 else error - 0.5) / 6
     assert loss.item() == pytest.approx(expected, rel=1e-5)
     assert all(p.grad is None for p in made.actor.parameters())
 
 
 @pytest.mark.parametrize(
     ("climbs", "members", "reduce"),
-    [("mean", None, np.mean), ("minimum", [2, 0], np.min), ("minimum", None, np.min)],
+    [("mean", None, np.mean), ("minimum", [2, 0], np.min)],
 )
 def test_the_actor_climbs_the_mean_of_all_critics_or_the_minimum_of_the_drawn(
     climbs, members, reduce
@@ -156,18 +155,6 @@ def test_targets_bootstrap_through_truncation_but_not_through_termination(done, 
     seen = spied(made, "critic_loss")
     made.train(1, batch_size=8)
     torch.testing.assert_close(seen[0][1], torch.full((8,), discount))
-
-
-def test_discounts_of_the_buffer_stand_for_gamma(monkeypatch):
-    """As SB3's buffer of several steps gives them."""
-    made = fill(model())
-    sample, drawn = made.replay_buffer.sample, torch.linspace(0.5, 0.9, 8).reshape(8, 1)
-    monkeypatch.setattr(
-        made.replay_buffer, "sample", lambda *a, **k: sample(*a, **k)._replace(discounts=drawn)
-    )
-    seen = spied(made, "critic_loss")
-    made.train(1, batch_size=8)
-    torch.testing.assert_close(seen[0][1], drawn.squeeze(1))
 
 
 def test_the_target_entropy_and_a_fixed_temperature():
@@ -252,35 +239,6 @@ def test_a_schedule_of_the_learning_rate_is_followed():
         assert made.log_ent_coef.item() == pytest.approx(math.copysign(0.02, target), rel=1e-4)
 
 
-@pytest.mark.parametrize("fast", [False, True])
-def test_a_copy_trains_its_own_networks(fast):
-    made = fill(model(compile=fast))
-    before = [weight.clone() for weight in made.policy.parameters()]
-    copied = copy.deepcopy(made)
-    with the_compiler():
-        copied.train(1, batch_size=8)
-    after = [*made.policy.parameters()]
-    assert all(torch.equal(old, new) for old, new in zip(before, after, strict=True))
-    own = zip(before, copied.policy.parameters(), strict=True)
-    assert sum(not torch.equal(old, new) for old, new in own) > 20
-
-
-def test_the_targets_take_a_share_tau_of_the_new_weights():
-    made = fill(model(tau=0.25))
-    before = [p.detach().clone() for p in made.critic_target.parameters()]
-    made.train(1, batch_size=8)
-    for old, new, source in zip(
-        before, made.critic_target.parameters(), made.critic.parameters(), strict=True
-    ):
-        torch.testing.assert_close(new, 0.75 * old + 0.25 * source)
-
-
-def test_the_replay_ratio_is_the_number_of_updates_per_step():
-    made = model(gradient_steps=3, learning_starts=10)
-    made.learn(15, log_interval=None)
-    assert made._n_updates == 15  # 3 each after steps 11 to 15
-
-
 def test_a_saved_agent_loads_acts_the_same_and_keeps_its_scaling(tmp_path):
     made = fill(model(policy_kwargs={"net_arch": [16, 16], "scaled": True}))
     made.train(2, batch_size=8)
@@ -352,18 +310,21 @@ def moves(made, count):
 @pytest.mark.parametrize(
     ("layers", "share"),
     [
-        ({"scaled": True}, 1e-3),
+        ({"scaled": True, "optimizer_kwargs": {"betas": (0.5, 0.9), "eps": 1e-3}}, 1e-3),
         ({"critic_norm": True, "learned_norm": True}, 1e-3),
-        ({"optimizer_kwargs": {"betas": (0.5, 0.9), "eps": 1e-3}}, 1e-3),
         # a sum at the edge between two bfloat16 numbers may go to either: all weights as one, since
         # it may turn the sign of a single gradient, and with it a whole step of Adam's
         ({"halved": True}, 0.1),
     ],
 )
 def test_the_compiled_update_is_the_plain_one_in_one_graph(layers, share):
+    """Of a copy too, which leaves the networks of the other alone."""
     networks = {"policy_kwargs": {"net_arch": [16, 16], **layers}}
+    made = fill(model(compile=True, **networks))
+    before = [weight.clone() for weight in made.policy.parameters()]
     with the_compiler():
-        ours = moves(fill(model(compile=True, **networks)), 2)
+        ours = moves(copy.deepcopy(made), 2)
+    assert all(map(torch.equal, before, made.policy.parameters()))
     theirs = moves(fill(model(**networks)), 2)
     assert graphs() == 1
     assert sum(bool(each.any()) for each in theirs) > 60

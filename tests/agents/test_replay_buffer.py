@@ -55,11 +55,12 @@ def same(ours, theirs, rows):
         assert mine.dtype == (torch.uint8 if other.dtype == torch.uint8 else torch.float32)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.uint8])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.uint8])
 def test_samples_are_those_of_sb3s_buffer_in_float32(dtype):
     """Every row, before and after the ring is full, also of a tiny ring; and when emptied."""
-    for size, steps in [(SIZE, n) for n in (1, 2, 30, 49, 50, 51, 100, 333)] + [
-        (size, n) for size in (1, 2, 3) for n in range(1, 8)
+    for size, steps in [
+        *((SIZE, n) for n in (1, 30, 49, 50, 51, 333)),
+        *((size, n) for size in (1, 3) for n in range(1, 8)),
     ]:
         ours, theirs = both(steps, dtype=dtype, size=size)
         assert (ours.pos, ours.full, ours.size()) == (theirs.pos, theirs.full, theirs.size())

@@ -4,12 +4,9 @@ import contextlib
 import fcntl
 import json
 import math
-import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
 import zipfile
 
 import numpy as np
@@ -173,9 +170,8 @@ def test_bfloat16_reaches_the_critics_and_a_run_goes_on_only_in_it(tmp_path, mon
     [
         ({"avx512_bf16": True, "avx512_f": True}, "AVX512", "cpu", "bfloat16"),
         ({"amx_bf16": True}, "AVX512", "cpu", "bfloat16"),
-        ({"avx512_bf16": False, "avx512_f": True}, "AVX512", "cpu", "float32"),
+        ({"avx512_bf16": False}, "AVX512", "cpu", "float32"),
         ({"avx512_bf16": True}, "DEFAULT", "cpu", "float32"),  # ATEN_CPU_CAPABILITY
-        ({}, "AVX512", "cpu", "float32"),
         ({"avx512_bf16": True}, "AVX512", "cuda", "float32"),
     ],
 )
@@ -239,7 +235,7 @@ def test_a_scaled_policy_leaves_with_its_scaling(kept, tmp_path):
     assert load_policy(plain / "policy.safetensors", env).normalizer is None
 
 
-@pytest.mark.parametrize(("share", "ratio"), [(0.4, 1), (0.4, 2), (1.0, 1)])
+@pytest.mark.parametrize(("share", "ratio"), [(0.4, 2), (1.0, 1)])
 def test_a_policy_leaves_with_the_average_of_its_actor(share, ratio, tmp_path):
     """Of about the last tenth, as long as the share is not the larger, by a loop of its own."""
     small = {k: v for k, v in OFF.items() if k in KEPT} | {"replay_ratio": ratio}
@@ -269,62 +265,6 @@ def test_a_policy_leaves_with_the_average_of_its_actor(share, ratio, tmp_path):
 
 def values(actor):
     return np.concatenate([p.detach().double().numpy().ravel() for p in actor.parameters()])
-
-
-@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("mount"), reason="needs to mount a disk")
-def test_a_really_full_disk_is_survived(tmp_path):
-    """A file system of 8 MB; may be forbidden even to root."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(disk)]
-    if subprocess.run(command, capture_output=True).returncode:
-        pytest.skip("mounting is forbidden here")
-    try:
-        (disk / "ballast").write_bytes(bytes(7_500_000))
-        large = {**OFF, "hidden": (64, 64), "levels": (1000, 2000, 3000), "steps": 450}
-        with (
-            pytest.warns(UserWarning, match="no checkpoint at step .*there is none yet"),
-            pytest.raises(InputError, match="cannot write"),  # the snapshot at the end
-        ):
-            train("redq", PENDULUM, disk / "run", **large)
-        assert not list((disk / "run").glob(".*.*"))
-        (disk / "ballast").unlink()
-        assert (train("redq", PENDULUM, disk / "run", **large)["final"] / "policy.zip").is_file()
-    finally:
-        subprocess.run(["umount", str(disk)], check=True)
-
-
-KILLED = """
-import sys
-from tightrope.agents import train
-train("sac", "InvertedPendulum-v5", sys.argv[1], hidden=(8, 8), batch=16, warmup=40, steps=100_000,
-      evaluation_episodes=1, evaluate_every=1_000_000, checkpoint_every=20, compile="never")
-"""
-
-
-@pytest.mark.validity  # by default: kills between any two operations, in test_checkpoint.py
-def test_a_kill_at_any_moment_leaves_a_readable_checkpoint(tmp_path):
-    """Checkpoints all the time, and SIGKILL at random moments: often while one is written."""
-    rng = np.random.default_rng(0)
-    folder, reached = tmp_path / "run", 0
-    for _ in range(2):
-        process = subprocess.Popen([sys.executable, "-c", KILLED, str(folder)])
-        before = reached
-        deadline = time.monotonic() + 300
-        while time.monotonic() < deadline:
-            time.sleep(0.05)
-            if process.poll() is not None:
-                raise AssertionError("the run ended by itself")
-            if (folder / "checkpoint.pt").is_file() and (
-                load_checkpoint(folder / "checkpoint.pt")["counters"]["num_timesteps"] > before
-            ):
-                break
-        time.sleep(rng.uniform(0, 0.3))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        reached = load_checkpoint(folder / "checkpoint.pt")["counters"]["num_timesteps"]
-        assert reached > before  # it went on from where the last one was
-    assert not (folder / "starter").exists()
 
 
 WITHOUT_US = """
@@ -366,44 +306,28 @@ def test_stock_sb3_loads_the_zips_without_our_package_and_acts_alike(agent, tmp_
     [
         ("a2c", PENDULUM, {}, "expected an agent among redq, sac, ppo, found 'a2c'"),
         ("sac", "CartPole-v1", {}, "expected continuous actions for sac"),
-        ("redq", "CartPole-v1", {}, "expected continuous actions for redq"),
         ("redq", "Pendulum-v9", {}, "expected the id of an environment"),
         ("redq", PENDULUM, {"steps": 0}, "`steps` must be at least 1"),
         ("redq", PENDULUM, {"seed": -1}, "`seed` must be at least 0"),
-        ("redq", PENDULUM, {"seed": 2**32}, "`seed` must be below 4294967296"),
         ("redq", PENDULUM, {"steps": 10_000}, "`steps` must be above `warmup` 10,000"),
         ("redq", PENDULUM, {"levels": (3, 2, 1)}, "`levels` must be three rising"),
         ("redq", PENDULUM, {"subset": 11}, "`subset` must be at most `critics` 10"),
-        ("redq", PENDULUM, {"gamma": 1.5}, "`gamma` must be at most 1"),
-        ("redq", PENDULUM, {"learning_rate": 0.0}, "`learning_rate` must be"),
         ("redq", PENDULUM, {"hidden": (0,)}, r"`hidden`\[0\] must be at least 1"),
-        ("redq", PENDULUM, {"batch": 2.5}, "`batch` must be a whole number"),
-        ("redq", PENDULUM, {"huber": 0.0}, "`huber` must be above 0"),
         ("redq", PENDULUM, {"huber": math.nan}, "`huber` must be above 0"),
         ("redq", PENDULUM, {"tau": math.inf}, "`tau` must be a finite number"),
-        ("redq", PENDULUM, {"learning_rate": math.inf}, "`learning_rate` must be a finite"),
-        ("redq", PENDULUM, {"warmup": -1}, "`warmup` must be at least 0"),
         ("redq", PENDULUM, {"actor_climbs": "all"}, "`actor_climbs` must be 'minimum' or 'mean'"),
         ("redq", PENDULUM, {"learned_norm": 1}, "`learned_norm` must be true or false"),
-        ("redq", PENDULUM, {"critic_norm": "yes"}, "`critic_norm` must be true or false"),
         ("sac", PENDULUM, {"actor_average": 1.5}, "`actor_average` must be at most 1"),
         ("redq", PENDULUM, {"warmup": 9}, "`warmup` must be at least 10 to scale observations"),
         ("redq", PENDULUM, {"target_entropy": 10**400}, "`target_entropy` must be a number or"),
-        ("redq", PENDULUM, {"target_entropy": None}, "`target_entropy` must be a number or 'auto'"),
-        ("sac", PENDULUM, {"target_entropy": math.nan}, "`target_entropy` must be a finite"),
-        ("sac", PENDULUM, {"precision": "half"}, "`precision` must be 'auto', 'float32'"),
-        ("redq", PENDULUM, {"critics": True}, "`critics` must be a whole number"),
         ("redq", PENDULUM, {"device": "gpu"}, "`device` must be auto, cpu, cuda or such as"),
         ("redq", PENDULUM, {"device": "cuda:99"}, "expected a GPU for `device` cuda:99"),
         ("sac", PENDULUM, {"critics": 5}, "expected options among gamma, .*, found 'critics'"),
         ("ppo", PENDULUM, {"compile": "always"}, "`compile` always is for redq and sac"),
         ("sac", PENDULUM, {"compile": True}, "`compile` must be among auto, always, never"),
         ("sac", PENDULUM, {"hidden": 64}, "`hidden` must be a list"),
-        ("sac", PENDULUM, {"evaluate_every": 1.5}, "`evaluate_every` must be a whole number"),
         ("ppo", PENDULUM, {"warmup": 5}, "found 'warmup'"),
         ("ppo", PENDULUM, {"rollout": 100}, "`rollout` must be a multiple of a `batch`"),
-        ("ppo", PENDULUM, {"threads": 0}, "`threads` must be at least 1"),
-        ("ppo", PENDULUM, {"checkpoint_every": 0}, "`checkpoint_every` must be at least 1"),
     ],
 )
 def test_wrong_input_is_refused_before_anything_is_written(agent, env, options, words, tmp_path):

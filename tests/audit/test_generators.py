@@ -64,8 +64,7 @@ def test_tasks_have_the_property_that_they_are_named_for():
 )
 def test_certificates_warn_where_an_assumption_is_violated(name, dependent, drifting):
     task = TASKS[name]
-    for seed in range(3):
-        episodes = task.record(60, np.random.default_rng(seed))
-        found = certify(episodes, seed=seed, preset_values=short(width=8), **task.options).checks
-        assert found.drifting is drifting
-        assert dependent is None or found.dependent is dependent
+    episodes = task.record(60, np.random.default_rng(0))
+    found = certify(episodes, seed=0, preset_values=short(width=8), **task.options).checks
+    assert found.drifting is drifting
+    assert dependent is None or found.dependent is dependent

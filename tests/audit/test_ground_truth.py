@@ -207,8 +207,9 @@ def test_the_risk_of_a_posterior_is_the_mean_over_its_draws():
         assert abs(exact[name] - losses.mean()) < 5 * error
 
 
-@pytest.mark.parametrize("scheme", ["auto", "holdout", "nonrec-inf", "rec-2"])
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize(
+    ("scheme", "preset"), [("auto", "tight"), ("nonrec-inf", "tight"), ("rec-2", "paper")]
+)
 def test_every_statement_of_every_scheme_has_a_truth(scheme, preset):
     made = issued(scheme, preset=preset, mc_passes=2)
     task = TASKS["independent"]

@@ -17,6 +17,7 @@ from tightrope.certificates.text import details
 from tightrope.deploy.check import Conditions, check
 from tightrope.errors import InputError
 from tightrope.reports.index import entries
+from tightrope.rollouts import load, save
 
 OPTIONS = {"test_episodes": 3, "thin": 1, "gamma": 0.5, "mc_passes": 2, "fail_below": 0.5,
            "seed": 2}  # fmt: skip
@@ -186,6 +187,25 @@ def test_a_missing_additional_or_wrong_entry_is_refused_wherever_it_is(document)
 def test_the_schema_refuses_what_no_certificate_says(change, document):
     with pytest.raises(InputError, match="does not follow the schema"):
         read({**document, **change})
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        {"policy": "one"}, {"environment": ["Hopper-v4"]}, {"versions": ["1.0"]},
+        {"table": {"tasks": 5}}, {"table": {"tasks": [], "notes": 3}}, {"recording": 7},
+        {"environment": {"thin": "x"}}, {"environment": {"time_limit": 0}},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_subject_whose_parts_are_something_else_is_one_line(subject, document, tmp_path):
+    """In the document, and in the file of episodes: what draws or certifies them looks into it."""
+    with pytest.raises(InputError, match="of the subject, found something else"):
+        read({**document, "subject": subject})
+    path = tmp_path / "episodes.safetensors"
+    save(recording(2, seed=1, subject=subject), path)
+    with pytest.raises(InputError, match="of the subject, found something else"):
+        load(path)
 
 
 def test_another_version_is_refused_with_what_to_do(document):

@@ -137,17 +137,6 @@ def test_a_rare_fortune_wins_on_average_what_it_loses_in_pairs_and_the_text_says
     assert pairs.to_json()["disagreement"] == pairs.disagreement
 
 
-def test_returns_that_agree_or_are_not_decided_do_not_disagree(found):
-    assert found.disagreement == ""
-    rng = np.random.default_rng(3)
-    first = rng.normal(size=20)
-    second = first + np.where(np.arange(20) < 11, 0.1, -5.0)[rng.permutation(20)]
-    comparison = compare(log(first), log(second))
-    interval = comparison.interval("return")
-    assert interval.effect < 0 < interval.first - interval.second
-    assert comparison.disagreement == ""
-
-
 def test_the_same_episodes_on_both_sides_are_never_decided():
     episodes = log(np.random.default_rng(0).permutation(50) * 1.0, seeds=range(50))
     comparison = compare(episodes, episodes)
@@ -228,12 +217,9 @@ ORDERS = {
     "descending": (np.arange(10.0)[::-1], {}, "sorted by return"),
     "with ties": (np.repeat([0.0, 1.0, 2.0], 4), {}, "sorted by return"),
     "one out of order": (np.r_[1.0, 0.0, np.arange(2.0, 10.0)], {}, None),
-    "nine": (np.arange(9.0), {}, None),
     "all equal": (np.ones(12), {}, None),
     "one rare value last": (np.r_[np.zeros(11), 1.0], {}, None),
     "failures first": (None, {"success": np.arange(30) >= 3}, "sorted by success"),
-    "successes first": (None, {"success": np.arange(30) < 3}, "sorted by success"),
-    "two failures": (None, {"success": np.arange(30) >= 2}, None),
     "successes among failures": (None, {"success": np.arange(30) % 3 == 0}, None),
     "ended first": (None, {"terminated": np.arange(30) < 9}, "sorted by termination"),
 }
@@ -334,17 +320,11 @@ def test_a_policy_and_a_recording_are_refused_and_so_are_options_of_the_other():
 
 
 WRONG = [
-    ({"batch": 1}, "`batch` must be at least 2, found 1"),
     ({"max_episodes": 0}, "`max_episodes` must be at least 2"),
     ({"candidates": 0}, "`candidates` must be at least 1"),
-    ({"gamma": 2.0}, "`gamma` must be at most 1"),
     ({"return_range": (1.0, 1.0)}, "finite `return_range` LO < HI"),
     ({"termination": "success", "fail_below": 1.0}, "`fail_below` or `termination` success"),
-    ({"termination": "fall"}, "`termination` must be 'failure', 'success' or 'neutral'"),
-    ({"order": "sorted"}, "`order` must be 'recorded' or 'random'"),
-    ({"delta": 0.0}, "`delta` must be above 0"),
     ({"delta": 0.5, "delta_prime": 0.5}, "`delta` . `delta_prime` must be below 1"),
-    ({"seed": -1}, "`seed` must be a whole number of at least 0"),
     ({"episodes": 3}, "found 'episodes'"),
 ]
 
@@ -395,17 +375,6 @@ def test_the_event_does_not_change_on_the_way(monkeypatch):
                 seed=0,
                 termination=termination,
             )
-
-
-def test_policies_trained_in_two_environments_are_refused(trained, tmp_path):
-    from tightrope.environments import EnvInfo
-
-    (tmp_path / "a").mkdir()
-    (tmp_path / "b").mkdir()
-    trained(tmp_path / "a")
-    trained(tmp_path / "b", environment=EnvInfo.of("MountainCarContinuous-v0").to_json())
-    with pytest.raises(InputError, match="found Pendulum-v1 for A and MountainCarContinuous-v0"):
-        compare(tmp_path / "a", tmp_path / "b")
 
 
 # --- certificates ---------------------------------------------------------------------------------

@@ -43,9 +43,7 @@ def test_a_random_order_is_recorded_and_may_take_any_episode():
     assert max(of_first) >= 20  # not the first 20 alone
     assert of_first != of_second  # each recording has its own order
     assert "in a random order from seed 4" in note
-
-
-def test_a_random_order_keeps_pairs_by_seed():
+    # Pairs by seed stay pairs.
     of_first, of_second, note = rows(sample(*range(20)), sample(*reversed(range(20))), 4)
     assert [19 - row for row in of_second] == of_first != sorted(of_first) == list(range(20))
     assert note == "paired by seed, in a random order from seed 4"

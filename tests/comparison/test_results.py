@@ -139,11 +139,11 @@ def test_the_detectable_difference_of_counts_is_the_smallest_that_is_decided():
 
 
 def test_counts_and_tables_under_another_name_are_never_given_pairs(tmp_path):
-    """80 of 80 against 118 of 120: in pairs, the two failures would be left out as the last."""
-    found = compare(read_results("80/80"), read_results("118/120"))
-    assert found.counts == ((80, 80), (118, 120))
-    folders = [certify(each, seed=0).save(tmp_path / each[:2]) for each in ("80/80", "118/120")]
-    for pair in ((tmp_path / "80", tmp_path / "11"), [each.rollouts for each in folders]):
+    """20 of 20 against 28 of 30: in pairs, the two failures would be left out as the last."""
+    found = compare(read_results("20/20"), read_results("28/30"))
+    assert found.counts == ((20, 20), (28, 30))
+    folders = [certify(each, seed=0).save(tmp_path / each[:2]) for each in ("20/20", "28/30")]
+    for pair in ((tmp_path / "20", tmp_path / "28"), [each.rollouts for each in folders]):
         assert compare(*pair).fixed == found.fixed
 
 

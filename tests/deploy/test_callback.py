@@ -27,7 +27,7 @@ class Short(Counting):
         return int(self.np_random.integers(5, 8))
 
 
-FEW = {"episodes": 16, "fit_episodes": 4}
+FEW = {"episodes": 12, "fit_episodes": 4}
 
 
 def model(kind=PPO, env="Pendulum-v1", **arguments):
@@ -78,7 +78,7 @@ def test_the_choice_among_them_is_paid_for_and_they_never_share_an_episode(train
         total = sum(entry.failure for entry in each.ledger if entry.budget == "joint")
         assert total == pytest.approx((each.delta + each.delta_prime) / 4)
     seeds = np.concatenate([each.rollouts.seeds for each in made])
-    assert len(np.unique(seeds)) == len(seeds) == 2 * 16
+    assert len(np.unique(seeds)) == len(seeds) == 2 * 12
 
 
 def test_training_goes_on_as_without_a_callback(trained):

@@ -337,14 +337,22 @@ def test_a_policy_that_remembers_is_refused():
         check_fit(as_policy(Recurrent()), environment())
 
 
-def test_what_cannot_sample_is_not_recorded_as_sampled(sb3_model):
-    policy = as_policy(sb3_model("TD3", "FiveNarrow-v0"), sample=True)
+def test_what_cannot_sample_is_not_recorded_as_sampled():
+    class Certain:
+        def predict(self, observations, deterministic=False):
+            return observations[:, :1].clip(-1, 1), None
+
     with pytest.raises(InputError, match="can sample"):
-        check_fit(policy, environment())
+        check_fit(as_policy(Certain(), sample=True), environment())
 
 
-def test_workers_of_a_policy_that_samples_by_itself_draw_different_numbers(sb3_model):
+def test_workers_of_a_policy_that_samples_by_itself_draw_different_numbers():
     """torch's generator starts alike in every process; here 2 workers, episodes 0 and 1."""
-    model = sb3_model("PPO", "Pendulum-v1")
-    first, second = collect(model, "Pendulum-v1", 2, 0, workers=2, sample=True)
+
+    class Drawing:
+        def predict(self, observations, deterministic=False):
+            drawn = np.zeros if deterministic else torch.rand
+            return np.asarray(drawn((len(observations), 1))), None
+
+    first, second = collect(Drawing(), "Pendulum-v1", 2, 0, workers=2, sample=True)
     assert abs(np.corrcoef(first.actions.ravel(), second.actions.ravel())[0, 1]) < 0.5

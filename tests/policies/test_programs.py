@@ -129,7 +129,8 @@ def test_a_program_gives_the_output_of_its_network_where_it_fits(suffix, batch, 
     np.testing.assert_allclose(actions, EXPECTED, atol=1e-5, rtol=0)
     assert policy.deterministic
     assert policy.noise_size == 0
-    for name in ("Pendulum-v1", "Five-v0", "FiveKeys-v0"):  # observations, width, kind of actions
+    # Another number of observations, another width and another kind of actions.
+    for name in ("Pendulum-v1", "Five-v0", "FiveKeys-v0") if batch is None else ():
         env = environment(name)
         with refused() as refusal:
             check_fit(loaded(path, env), env)

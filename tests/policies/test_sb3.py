@@ -412,7 +412,6 @@ LAYER = {"action_net.weight": torch.full((2, 5), torch.nan), "log_std": torch.ze
 WRONG = [
     *[{"data": text} for text in (b"[1, 2]", b"\xff\xfe\xfa", b"{}", b'{"policy_kwargs": 3}')],
     *[{"policy_pth": b"PK"}, {"policy_pth": weights([1, 2])}],
-    {"policy_pth": weights({"action_net.weight": 3})},
     {"policy_pth": weights(LAYER)},  # no bias
     {"policy_pth": weights({**LAYER, "action_net.bias": torch.zeros(2)})},  # not a number
 ]
@@ -424,3 +423,12 @@ def test_a_zip_with_the_wrong_content_is_an_input_error(tmp_path, sb3_file):
         path = repack(sb3_file("PPO", BOX), tmp_path / "wrong.zip", **members)
         with pytest.raises(InputError):
             check_fit(load_policy(path, env), env)
+
+
+def test_a_zip_that_would_fill_the_memory_is_refused_before_it_is_unpacked(tmp_path):
+    path = tmp_path / "bomb.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("data", "{}")
+        archive.writestr("policy.pth", bytes(10_000_000))
+    with pytest.raises(InputError, match="made to fill the memory"):
+        load_policy(path, environment(BOX))

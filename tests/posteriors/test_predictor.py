@@ -6,7 +6,6 @@ import tracemalloc
 
 import numpy as np
 import pytest
-import torch
 from safetensors.numpy import load_file, save_file
 
 from tightrope.errors import InputError
@@ -104,20 +103,6 @@ def test_a_prediction_is_the_mean_of_the_networks_clipped_outputs(clock, layer_n
     assert otherwise > 1, "or the order of clipping and averaging would not show"
 
 
-def test_the_predictor_of_a_posterior_is_the_network_of_its_means():
-    """As torch computes it."""
-    one = gaussians(3)
-    hidden = torch.from_numpy(scaling().inputs(OBSERVATIONS))
-    for index, mean in enumerate(map(torch.from_numpy, one.means)):
-        if index:
-            hidden = torch.nn.functional.layer_norm(hidden, hidden.shape[-1:]).relu()
-        hidden = hidden @ mean[:-1] + mean[-1]
-    found = posterior_predictor(one, scaling())
-    expected = hidden[:, 0].clamp(0, 1).numpy()
-    np.testing.assert_allclose(found.normalised(OBSERVATIONS, None), expected, atol=1e-6)
-    assert (found(OBSERVATIONS).spread == 0).all()
-
-
 def test_rows_do_not_depend_on_their_neighbours_or_on_how_many_there_are(monkeypatch):
     """One at a time, in blocks, or all at once; lists will do."""
     predictor, rows = fixed()[0], np.random.default_rng(1).normal(size=(50, 3)).astype(np.float32)
@@ -187,23 +172,16 @@ def test_observations_of_another_shape_or_not_finite_in_float32_are_refused():
     [
         (lambda layers: [layer.astype(float) for layer in layers], "finite float32 weights"),
         (lambda layers: [layers[0] * np.float32(np.nan), *layers[1:]], "finite float32 weights"),
-        (lambda layers: [layers[0][:0], *layers[1:]], "at least one network"),
         (lambda layers: [layers[0][:2], *layers[1:]], "a layer of 16 inputs"),
         (lambda layers: layers[1:], "a layer of 3 inputs"),
         (lambda layers: layers[:-1], "one output, found 16"),
-        (lambda layers: [layer[0] for layer in layers], "a layer of 3 inputs"),
     ],
-    ids=["float64", "NaN", "none", "fewer", "another input", "many outputs", "one"],
+    ids=["float64", "NaN", "fewer", "another input", "many outputs"],
 )
 def test_layers_that_do_not_fit_are_an_input_error(change, said):
     layers = fixed()[0].layers
     with pytest.raises(InputError, match=said):
         ReturnPredictor(tuple(change(layers)), scaling())
-
-
-def test_what_is_printed_shows_sizes_and_no_numbers():
-    timed = "ReturnPredictor(4 networks, 5 x 16 x 16 x 1, Scaling([-2, 6] from training, "
-    assert repr(fixed(clock=CLOCK)[0]).startswith(timed)
 
 
 # --- files -------------------------------------------------------------------------------------
@@ -283,19 +261,13 @@ def starting(value):
     return changed
 
 
-ONES = np.ones(9, np.float32)
 DAMAGES = [
-    *({f"scaling.{name}": ...} for name in ("range", "deviation")),
-    *({f"1.1.{name}": ...} for name in ("mean", "log_variance")),
-    *({"scaling.range": np.array(ends)} for ends in ([1.0, 1.0], [-np.inf, 1.0], [0.0, 0.0, 0.0])),
-    {"scaling.range": np.zeros((2, 2))},
-    {"scaling.mean": ONES},
-    {"scaling.mean": ONES, "scaling.deviation": ONES},
-    {"scaling.mean": starting(np.nan)},
+    *({name: ...} for name in ("scaling.range", "1.1.mean", "1.1.log_variance")),
+    *({"scaling.range": np.array(ends)} for ends in ([1.0, 1.0], [0.0, 0.0, 0.0])),
+    {"scaling.mean": np.ones(9, np.float32), "scaling.deviation": np.ones(9, np.float32)},
     {"scaling.deviation": starting(0.0)},
-    *({"1.1.mean": lambda old, kind=kind: old.astype(kind)} for kind in (np.int32, float)),
-    *({"1.1.mean": np.zeros(shape, np.float32)} for shape in ((17, 1), (17,), ())),
-    {"1.1.mean": starting(np.nan)},
+    {"1.1.mean": lambda old: old.astype(np.int32)},
+    *({"1.1.mean": np.zeros(shape, np.float32)} for shape in ((17, 1), ())),
     {"0.1.log_variance": starting(np.inf)},
     {"1.1.log_variance": np.zeros((17, 1), np.float32)},
     {"2.2.mean": np.zeros((17, 2), np.float32)},
@@ -308,9 +280,7 @@ FIXED_DAMAGES = [
     {"network.1": ...},
     {f"network.{layer}": lambda old: old[:0] for layer in range(3)},
     {"network.1": lambda old: old[:2]},
-    {"network.0": lambda old: old[0]},
     {"network.2": starting(-np.inf)},
-    {"network.2": lambda old: old.astype(np.float16)},
 ]
 
 
@@ -324,13 +294,10 @@ def test_damaged_numbers_are_an_input_error(tmp_path):
 
 HEADERS = [
     *({"range": value} for value in (..., "hearsay")),
-    *({"clock": value} for value in (..., None, 20, {"gamma": 0.9})),
-    {"clock": {"limit": 20, "gamma": 0.9, "hands": 3}},
-    *({"clock": {"limit": limit, "gamma": 0.9}} for limit in (0, "20", 20.5, None)),
-    *({"clock": {"limit": 20, "gamma": gamma}} for gamma in ("0.9", math.nan, 2.0)),
+    *({"clock": value} for value in (..., 20, {"limit": 20, "gamma": 2.0})),
     *({"layers": value} for value in (..., 0, 2, 4, "three")),
     *({"gaussians": value} for value in (..., -1, 0, 4, None)),
-    *({"layer_norm": value} for value in (..., 1)),
+    {"layer_norm": 1},
 ]
 
 
@@ -347,12 +314,6 @@ def test_another_format_or_kind_of_file_is_an_input_error(tmp_path):
         assert f"expected the format tightrope.predictor/3, found {found} in" in said
     path = tmp_path / "other.safetensors"
     assert "found nothing at" in refused(path)
-    for metadata in (None, {"tightrope": "tightrope.predictor/1 pilot"}, {"tightrope": "[2]"}):
+    for metadata in (None, {"tightrope": "[2]"}):  # other harm: tests/fuzz/test_readers.py
         save_file(load_file(tmp_path / "good.safetensors"), path, metadata=metadata)
         refused(path)
-    path.write_text("a predictor, honestly\n" * 20)
-    assert "damaged" in refused(path)
-    whole = (tmp_path / "good.safetensors").read_bytes()
-    for kept in (0, 7, 100, 2000, -1):
-        path.write_bytes(whole[:kept])
-        assert "damaged" in refused(path)

@@ -287,26 +287,6 @@ def test_constant_targets_are_predicted_as_they_are():
 # --- in the units of the targets ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("memory", "share"), [(1, 1.0), (2, 10 / 11), (1000, 10 / 11)])
-def test_the_first_update_in_closed_form(memory, share):
-    """Adam's first update moves every number with a gradient by the learning rate, up or down.
-
-    The last layer starts at 0, so its weights are then that far from 0, times the share of the new
-    in the average, max(1/memory, 1/(1 + 1/10)), times the deviation of the targets; the bias moves
-    away from their mean. For the network that sees every row both are plain numpy. (A unit that is
-    silent for the whole batch has no gradient.)
-    """
-    rows, episode = data()
-    found = regress(*rows, episode, settings(steps=1, memory=memory), 2, exact=True)
-    targets = rows.targets.astype(float)
-    moved = 1e-3 * share * targets.std()
-    last = found.single[-1][:, 0].astype(float)
-    weights = abs(last[:-1])
-    assert (weights > 0).mean() > 0.8
-    np.testing.assert_allclose(weights[weights > 0], moved, rtol=1e-3)
-    assert abs(last[-1] - targets.mean()) == pytest.approx(moved, rel=1e-3)
-
-
 def test_the_average_reaches_over_the_memory():
     """A last layer that walks by one learning rate in each update, against the plain recursion.
 

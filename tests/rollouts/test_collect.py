@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import os
 import re
-import subprocess
 import sys
 import time
 
@@ -368,41 +367,6 @@ def test_a_worker_that_dies_at_once_is_a_collection_error(monkeypatch, small_pol
 
 
 # --- how it is called -------------------------------------------------------------------------
-
-
-SCRIPT = """
-import sys
-import gymnasium as gym
-import numpy as np
-from tightrope.rollouts import collect
-
-class Still(gym.Env):
-    observation_space = gym.spaces.Box(-1, 1, (2,))
-    action_space = gym.spaces.Box(-1, 1, (1,))
-
-    def reset(self, *, seed=None, options=None):
-        return np.zeros(2, np.float32), {}
-
-    def step(self, action):
-        return np.zeros(2, np.float32), 1.0, False, False, {}
-
-gym.register("Still-v0", Still, max_episode_steps=3)
-
-def build():
-    return gym.wrappers.TimeLimit(gym.make("Still-v0").unwrapped, 4)
-
-for env in ("Still-v0", build):
-    found = collect(lambda o: np.zeros((len(o), 1)), env, 2, 0, workers=2)
-    print(*found.lengths, found.subject["environment"]["time_limit"], file=sys.stderr)
-"""
-
-
-def test_a_plain_script_needs_no_main_guard_and_its_environments_reach_the_workers(tmp_path):
-    (tmp_path / "script.py").write_text(SCRIPT)
-    command = [sys.executable, "script.py"]
-    answer = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300)
-    assert answer.stderr.splitlines() == ["3 3 3", "4 4 4"]  # once: it was not run again
-    assert (answer.returncode, answer.stdout) == (0, "")
 
 
 @pytest.mark.parametrize("env", ["Loud-v0", "LoudConstructor-v0"])

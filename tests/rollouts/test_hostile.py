@@ -11,6 +11,8 @@ import pytest
 
 pyarrow = pytest.importorskip("pyarrow")
 ROWS = 1 << 20
+ARRAYS = ("observations", "rewards", "terminals", "timeouts")
+EVALUATIONS = ("timesteps", "results", "ep_lengths")
 
 
 def parquet(path, columns, **options):
@@ -73,29 +75,30 @@ def results_of_one_number(path):
     parquet(path, {"return": pyarrow.array(np.zeros(ROWS * 4, np.int8))})
 
 
-def results_of_lists(path):
-    parquet(path, {"return": pyarrow.array([[1.0] * 9] * 9)})
-
-
 def results_of_long_texts(path):
     note = pyarrow.array(["x" * (1 << 16)])
     notes = pyarrow.DictionaryArray.from_arrays(np.zeros(1 << 16, np.int32), note)
     parquet(path, {"return": pyarrow.array(np.arange(65536.0)), "note": notes})
 
 
-def evaluations_by_their_header(path):
+def headers(path, names, *shape):
+    """Arrays of terabytes by their headers, in a file of some bytes."""
     head = io.BytesIO()
     np.lib.format.write_array_header_1_0(
-        head, {"descr": "<f8", "fortran_order": False, "shape": (3, 1 << 37)}
+        head, {"descr": "<f8", "fortran_order": False, "shape": shape}
     )
     with zipfile.ZipFile(path, "w") as archive:
-        for name in ("timesteps", "results", "ep_lengths"):
+        for name in names:
             archive.writestr(f"{name}.npy", head.getvalue())
+
+
+def evaluations_by_their_header(path):
+    headers(path, EVALUATIONS, 3, 1 << 37)
 
 
 def evaluations_of_zeros(path):
     with zipfile.ZipFile(path, "w", zipfile.ZIP_BZIP2) as archive:
-        for name in ("timesteps", "results", "ep_lengths"):
+        for name in EVALUATIONS:
             archive.writestr(f"{name}.npy", bytes(1 << 28))
 
 
@@ -105,20 +108,13 @@ def packed_zeros(path):
 
 
 def zeros_by_their_header(path):
-    """An array of a terabyte by its header, in a file of some bytes."""
-    head = io.BytesIO()
-    np.lib.format.write_array_header_1_0(
-        head, {"descr": "<f8", "fortran_order": False, "shape": (1 << 37,)}
-    )
-    with zipfile.ZipFile(path, "w") as archive:
-        for name in ("observations", "rewards", "terminals", "timeouts"):
-            archive.writestr(f"{name}.npy", head.getvalue())
+    headers(path, ARRAYS, 1 << 37)
 
 
 def sets_never_written(path):
     h5py = pytest.importorskip("h5py")
     with h5py.File(path, "w") as archive:
-        for name in ("observations", "rewards", "terminals", "timeouts"):
+        for name in ARRAYS:
             archive.create_dataset(name, (10**12,), "f4", chunks=True)
 
 
@@ -137,9 +133,8 @@ HOSTILE = {
     packed_zeros: (".npz", "made to fill the memory"),
     zeros_by_their_header: (".npz", "Unable to allocate"),
     sets_never_written: (".hdf5", "made to fill the memory"),
-    names_without_end: (".csv", "one column of each name"),
+    names_without_end: (".csv", "a line of names below"),
     results_of_one_number: (".parquet", "made to fill the memory"),
-    results_of_lists: (".parquet", "a finite number"),
     results_of_long_texts: (".parquet", "read"),
     evaluations_by_their_header: (".npz", "Unable to allocate"),
     evaluations_of_zeros: (".npz", "at most"),

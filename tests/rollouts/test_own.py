@@ -1,6 +1,7 @@
 """Roll-outs of one's own: functions of a seed, as objects and by the name of their file."""
 
 import hashlib
+import os
 import re
 
 import numpy as np
@@ -16,6 +17,7 @@ from tightrope.rollouts import (
     policy_source,
     save,
 )
+from tightrope.rollouts.stepping import own_rollout
 
 FILE = """
 import numpy as np
@@ -142,3 +144,8 @@ def test_options_of_policies_are_refused():
 def test_no_function_is_no_roll_out():
     with pytest.raises(InputError, match=r"a function of a seed as `rollout`, found 3"):
         collect(rollout=3, episodes=2)
+
+
+def test_a_pipe_is_not_read_to_see_whether_it_is_a_roll_out(tmp_path):
+    os.mkfifo(tmp_path / "pipe.py")  # would never end
+    assert own_rollout(f"{tmp_path / 'pipe.py'}:function") is None

@@ -212,6 +212,7 @@ WRONG = {
 FILES = {
     "neither return nor success": ("a,b\n1,2\n", "a column of returns or successes.*found a, b"),
     "a word for a number": ("return\n1\nhigh\n", "finite number.*found 'high' in row 2"),
+    "a number without a square": ("return\n-1e308\n", "up to 1e.90 in every row.*'-1e308'"),
     "an empty cell": ("return,success\n,1\n", "finite number.*found '' in row 1"),
     "a share for a success": ("success\n1\n0.8\n", "found '0.8' in row 2 .a share or per cent"),
     "per cent": ("success\n100\n0\n", "found '100' in row 1 .a share or per cent"),

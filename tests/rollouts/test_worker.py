@@ -27,7 +27,7 @@ def test_an_environment_is_rolled_out_as_its_id_is_and_with_its_arguments(small_
     assert found.subject == expected.subject
     env = gym.make("Pendulum-v1", g=1.0, max_episode_steps=5)
     policy = small_policy(3, 1, bound=2.0)
-    found = collect(policy, env, 2, 0, workers=2)
+    found = collect(policy, env, 2, 0, workers=1)
     plain = collect(policy, "Pendulum-v1", 2, 0, workers=1)
     assert found.lengths.tolist() == [5, 5]
     np.testing.assert_array_equal(found.observations[0], plain.observations[0])
@@ -46,7 +46,7 @@ def test_what_a_function_returns_is_rolled_out(tmp_path):
 
     expected = collect(custom_environments.still, "Counting-v0", 3, 0, workers=1)
     for factory, name in ((lambda: Shifted(), "<lambda>"), (functools.partial(Shifted), "Shifted")):
-        found = collect(custom_environments.still, factory, 3, 0, workers=2)
+        found = collect(custom_environments.still, factory, 3, 0, workers=1)
         np.testing.assert_array_equal(found.observations, expected.observations + np.float32(5))
         recorded = found.subject["environment"]
         assert recorded["suite"] == "custom"
@@ -91,7 +91,7 @@ def test_a_module_of_the_working_directory_gives_environment_and_policy_without_
         "from tightrope.rollouts import collect\n"
         "made = EnvInfo.from_json(EnvInfo.of('yard:Forklift-v0').to_json())\n"
         "for policy in ('yard:still', 'yard.py:still'):\n"
-        "    found = collect(policy, made, 2, 0, workers=2)\n"
+        "    found = collect(policy, made, 2, 0, workers=1)\n"
         "    assert found.lengths.tolist() == [3, 3]\n"
         "    assert found.subject['environment']['id'] == 'yard:Forklift-v0'\n"
     )
@@ -104,6 +104,27 @@ def test_a_module_of_the_working_directory_gives_environment_and_policy_without_
     )
     assert answer.returncode == 0, answer.stderr
     assert answer.stderr == ""
+
+
+SCRIPT = f"""
+import sys
+from tightrope.rollouts import collect
+{YARD}
+def build():
+    return gym.wrappers.TimeLimit(gym.make("Forklift-v0").unwrapped, 4)
+
+for env in ("Forklift-v0", build):
+    found = collect(still, env, 2, 0, workers=2)
+    print(*found.lengths, found.subject["environment"]["time_limit"], file=sys.stderr)
+"""
+
+
+def test_a_plain_script_needs_no_main_guard_and_its_environments_reach_the_workers(tmp_path):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    command = [sys.executable, "script.py"]
+    answer = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300)
+    assert answer.stderr.splitlines() == ["3 3 3", "4 4 4"]  # once: it was not run again
+    assert (answer.returncode, answer.stdout) == (0, "")
 
 
 # --- the end of the parent --------------------------------------------------------------------

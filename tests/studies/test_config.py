@@ -36,16 +36,10 @@ def test_infinity_is_a_number_of_toml(tmp_path):
 WRONG = {
     "": [
         ({"nmae": "x"}, "options among name, .* found 'nmae'"),
-        ({"self": "x"}, "options among name, .* found 'self'"),
-        ({"root": "x"}, "`root` must be"),
         ({"name": "Not A Name"}, "`name` must be "),
-        ({"name": 3}, "`name` must be a text, found 3"),
         ({"seed": -1}, "at least 0"),
-        ({"seed": True}, "a whole number"),
-        ({"test_episodes": 0}, "at least 1"),
         ({"train": []}, "nothing to certify"),
         ({"certify": []}, "nothing is asked"),
-        ({"train": {"agent": "redq"}}, "`train` must be a list"),
         ({"train": [3]}, "expected a table in .* train 1, found 3"),
         ({"policies": [{"folder": "x", "names": []}]}, "policies 1: `names` must be .* 1"),
     ],
@@ -53,22 +47,14 @@ WRONG = {
         ({"agent": "dqn"}, "'redq', 'sac' or 'ppo', found 'dqn'"),
         ({"instances": []}, "`instances` must be .* 1"),
         ({"instances": [1, 1]}, "distinct"),
-        ({"instances": [-1]}, "at least 0"),
-        ({"levels": [1, 2]}, "`levels`"),
         ({"levels": [3, 2, 1]}, "rising"),
         ({"settings": {"widht": 3}}, "found 'widht'"),
-        ({"settings": {"batch": -3}}, "batch"),
     ],
     "certify": [
         ({"schemes": ["rec-99"]}, "expected a scheme among"),
         ({"presets": ["loose"]}, "'paper' or 'tight'"),
-        ({"units": ["year"]}, "'step' or 'episode'"),
-        ({"samplings": ["both"]}, "'local' or 'weights'"),
-        ({"layer_norm": [1]}, "true or false"),
         ({"layer_norm": [True, True]}, "distinct"),
         ({"episodes": [3]}, "at least 6 validation episodes"),
-        ({"repetitions": 0}, "at least 1"),
-        ({"options": {"deltas": 0.1}}, "found 'deltas'|`deltas`"),
         ({"options": {"delta": 3}}, "delta"),
         ({"options": {"preset": "paper"}}, "`presets` beside it"),
         ({"options": {"seed": 3}}, "a study decides it"),
@@ -83,12 +69,3 @@ def test_a_wrong_key_or_value_is_named_with_its_table(table):
         with pytest.raises(InputError, match=words) as error:
             study_from(given)
         assert not table or f"{table} 1: " in str(error.value)
-
-
-def test_what_is_no_toml_or_no_file_is_refused(tmp_path):
-    with pytest.raises(InputError, match="expected a study at"):
-        load_study(tmp_path / "none.toml")
-    for text in ("name = ", "\x00", "[[train]]\n[train]"):
-        (tmp_path / "s.toml").write_text(text)
-        with pytest.raises(InputError, match="expected TOML"):
-            load_study(tmp_path / "s.toml")

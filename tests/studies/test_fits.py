@@ -1,7 +1,5 @@
 """Certificates of a study share fits, and are those that each would be alone."""
 
-from dataclasses import dataclass, replace
-
 import numpy as np
 import pytest
 
@@ -10,7 +8,7 @@ from tightrope.audit.generators import SYNTHETIC, TASKS
 from tightrope.certificates import Options, as_text, settle, to_document
 from tightrope.certificates.certify import issue
 from tightrope.posteriors import PRESETS, Scaling
-from tightrope.studies.tasks import _digest, remembered, shared_fits
+from tightrope.studies.tasks import remembered, shared_fits
 
 TRAINING = Scaling(-2.0, 2.0, "training", np.zeros(2, np.float32), np.ones(2, np.float32))
 
@@ -87,34 +85,6 @@ def _counted(function, made):
         return function(*arguments, **options)
 
     return counted
-
-
-@dataclass(frozen=True)
-class Recipe:
-    steps: int = 3
-    rates: tuple = (0.1, 0.2)
-
-
-@dataclass(frozen=True)
-class Other:
-    steps: int = 3
-    rates: tuple = (0.1, 0.2)
-
-
-def test_every_difference_of_content_is_another_digest():
-    row = np.arange(4, dtype=np.float32)
-    values = [
-        *(None, True, 1, 1.0, np.nextafter(1.0, 2.0).item(), "1", "", (), (1,), (1, 1), ((1,), 1)),
-        *(row, row.astype(np.float64), row.reshape(2, 2), row.view(np.int32), row + 1),
-        *(Recipe(), replace(Recipe(), steps=4), replace(Recipe(), rates=(0.1,)), Other()),
-        *((row, row[:2]), (row[:2], row), [row, row[:2]]),
-    ]
-    assert len({_digest(value) for value in values}) == len(values)
-    strided = np.repeat(row, 2)[::2]
-    assert _digest(strided) == _digest(row)
-    assert _digest(Recipe()) == _digest(Recipe(rates=(0.1, 0.2)))
-    with pytest.raises(TypeError, match="found <function"):
-        _digest(_counted)
 
 
 def test_progress_is_no_part_of_the_content_and_every_option_is():

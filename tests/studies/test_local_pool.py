@@ -107,20 +107,6 @@ def test_a_job_can_be_run_by_hand_from_its_record(tmp_path):
         LocalPool(tmp_path, workers=0)
 
 
-@pytest.mark.parametrize("told", [True, False])
-def test_a_command_whose_parent_is_gone_early_ends_with_nothing_done(tmp_path, told):
-    """Before it said what to do, or right after: the job is in the pipe before anyone looks."""
-    held = job("a held", function="hold", mark=str(tmp_path / "runs"), go=str(tmp_path / "never"))
-    command = _command(tmp_path, stdin=subprocess.PIPE)
-    if told:
-        command.stdin.write(json.dumps(held.to_json()).encode() + b"\n")
-        command.stdin.flush()
-        wait_until((tmp_path / "runs").exists)
-    command.stdin.close()  # what the kernel does for a process that is killed
-    assert command.wait(timeout=300) == 1
-    assert not (tmp_path / held.id).exists()
-
-
 def _command(folder, stdin):
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "tightrope.studies.jobs", str(folder)],

@@ -146,13 +146,3 @@ def test_names_look_different_without_colours_and_hostile_ones_stay_text():
         for each in figures.values():
             each.figure.draw_without_rendering()
     assert "\n" not in label(hostile)
-
-
-def test_many_environments_are_divided_over_scatters_that_fit_a_page():
-    table = study_table(environments=tuple("ABCDEFGH"), **SIZES, presets=("paper",), repetitions=1)
-    scatters = {n: f for n, f in draw_figures(table).items() if f.kind == "scatter"}
-    assert [sorted(set(f.rows["environment"])) for f in scatters.values()] == [
-        list("ABCD"),
-        list("EFGH"),
-    ]
-    assert all(f.figure.get_figheight() < 9 for f in scatters.values())

@@ -4,7 +4,6 @@ import pandas as pd
 import pytest
 from study_tables import study_table
 
-from tightrope.errors import InputError
 from tightrope.studies.certificate_records import checked_table, read_table
 from tightrope.studies.results import analyse, instances_latex, write_results
 from tightrope.studies.summary_statistics import instance_means
@@ -34,13 +33,6 @@ def test_the_same_certificates_in_any_order_give_the_same_files(table, tmp_path)
     pd.testing.assert_frame_equal(read_table(tmp_path / "a"), table)
     claims = pd.read_csv(tmp_path / "a/claims.csv")
     assert claims["verdict"].tolist() == ["too little data"] * 7
-
-
-def test_a_folder_that_cannot_be_written_is_one_line(table, tmp_path):
-    (tmp_path / "claims.csv").mkdir()
-    (tmp_path / "claims.csv/in-the-way").touch()
-    with pytest.raises(InputError, match="cannot write"):
-        write_results(analyse(table), tmp_path)
 
 
 def test_latex_has_the_mean_over_repetitions_and_strange_names_stay_text(table):

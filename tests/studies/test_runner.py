@@ -75,16 +75,6 @@ def test_a_certificate_of_a_study_is_the_one_that_the_same_episodes_give_alone(f
     assert alone.test_error == pytest.approx(row.test_error, rel=1e-6)
 
 
-def test_an_interrupted_study_resumes_and_ends_as_an_undisturbed_one(small, finished, tmp_path):
-    for jobs in (1, 2):
-        with pytest.raises(InputError, match="the same command resumes"):
-            run_study(small(), tmp_path / "cut", executor=lambda f, n=jobs: Inline(f, stop_after=n))
-    resumed = run_study(small(), tmp_path / "cut", executor=Inline)
-    assert len(resumed.results.table) == 24
-    same = [(each / "results/table.csv").read_text() for each in (finished, tmp_path / "cut")]
-    assert same[0] == same[1]
-
-
 def test_a_finished_study_runs_nothing_and_another_one_is_refused_in_its_folder(
     small, finished, tmp_path
 ):

@@ -1,8 +1,6 @@
 """The folder of a study after a kill, on a full disk, with links in it, and when it is gone."""
 
-import errno
 import os
-from pathlib import Path
 
 import pytest
 
@@ -10,22 +8,6 @@ from tightrope.errors import InputError
 from tightrope.studies.study_folder import StudyFolder
 
 ASKED = {"name": "small", "about": ""}
-
-
-def test_a_disk_that_is_full_at_the_first_folder_is_told_in_one_line(tmp_path, monkeypatch):
-    plain = Path.mkdir
-
-    def mkdir(self, *arguments, **options):
-        if self.name == "jobs":
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        plain(self, *arguments, **options)
-
-    monkeypatch.setattr(Path, "mkdir", mkdir)
-    with (
-        pytest.raises(InputError, match=r"^cannot write '.*jobs': No space left on device$"),
-        StudyFolder(tmp_path / "study").locked(ASKED),
-    ):
-        pass
 
 
 @pytest.mark.parametrize("name", [".lock", "study.json", "jobs", "results", "failures.json"])

@@ -144,7 +144,7 @@ def _assumptions(split: Split, settings: Settings, subject: Mapping[str, Any]) -
         )
     environment = subject.get("environment", {})
     if environment.get("suite") == "metaworld":
-        yield f"Seeds: {environment['seeds']}."
+        yield f"Seeds: {environment.get('seeds', 'not recorded')}."
     chosen = "without looking at the calibration episodes"
     if settings.candidates > 1:
         many = settings.candidates

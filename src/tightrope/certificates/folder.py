@@ -16,6 +16,7 @@ from tightrope.files import sha256, write_folder, write_text
 from tightrope.posteriors import Gaussians, ReturnPredictor, load_predictor, save_predictor
 from tightrope.records import one_problem
 from tightrope.rollouts import load, save
+from tightrope.rollouts.episodes import require_subject
 
 __all__ = [
     "DOCUMENT",
@@ -121,7 +122,9 @@ def read_record(text: str, name: str) -> Record:
     if isinstance(document.get("digests"), dict):
         document["digests"].pop("certificate", None)
     try:
-        return _adapter().validate_json(json.dumps(document))
+        record = _adapter().validate_json(json.dumps(document))
+        require_subject(record.subject)
+        return record
     except (ValueError, RecursionError) as error:
         reason = one_line(error)
         if isinstance(error, ValidationError):

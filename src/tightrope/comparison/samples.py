@@ -87,7 +87,7 @@ class Sample:
                 "notes": (_SELECTED, *table["notes"]),
             }
         elif environment.get("goal_seed") is not None:
-            stated = {"notes": (f"Seeds: {environment['seeds']}.",)}
+            stated = {"notes": (f"Seeds: {environment.get('seeds', 'not recorded')}.",)}
         if episodes.success is not None:
             columns["success"] = episodes.success
         if made is not None and made.fitted is not None:

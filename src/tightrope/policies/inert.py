@@ -177,6 +177,7 @@ def _dtype(value: Any) -> np.dtype[Any]:
 _LONGEST_TEXT = 20_000  # characters
 _MOST = 10_000  # values, those that aliases repeat counted each time
 _DEEPEST = 50
+_HIGHEST = 2**63  # Python cannot write out whole numbers of any length
 
 
 def read_yaml(text: str) -> Any:
@@ -218,13 +219,16 @@ def _constructed(loader: Any, tag: str, node: Any) -> Any:
     items = loader.construct_sequence(node, deep=True)
     if not tag.endswith("OrderedDict"):
         return items
-    return {str(key): value for key, value in (items[0] if items else [])}
+    # Aliases could make the text of another key as long as they like.
+    return {key: value for key, value in (items[0] if items else []) if isinstance(key, str)}
 
 
 def _count(value: Any, before: int, deeper: int) -> int:
     """How many values there are, `before` included."""
     if before > _MOST or not deeper:
         raise ValueError(f"a YAML document of more than {_MOST:,} values, or too deep")
+    if isinstance(value, int) and abs(value) > _HIGHEST:
+        raise ValueError("a whole number of too many digits")
     several = isinstance(value, list | tuple | set)
     inner = value.values() if isinstance(value, dict) else value if several else ()
     for each in inner:

@@ -36,6 +36,8 @@ def read_statistics(path: Path, env: Any) -> Normalizer | None:
     Raises:
         InputError: the file cannot be read, or is for other observations.
     """
+    if not path.is_file():  # a pipe would never end
+        raise InputError(f"expected observation statistics, found no file at {str(path)!r}")
     try:
         read = _from_arrays if path.suffix == ".npz" else _from_pickle
         normalizer = read(path, _unflattened(env))

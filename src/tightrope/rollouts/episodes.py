@@ -19,9 +19,15 @@ __all__ = [
     "first_visits",
     "join",
     "pairs",
+    "require_subject",
 ]
 
 GAMMA = 0.99
+
+# Parts of a subject that are looked into: objects, and the lists and counts in some of them.
+_PARTS = ("policy", "environment", "versions", "recording", "table")
+_LISTS = (("table", "tasks"), ("table", "notes"), ("recording", "left_out"))
+_COUNTS = (("environment", "thin"), ("environment", "time_limit"))
 
 # What each array is: its type (None: any numbers), and its axes (of actions: the first).
 _ARRAYS: dict[str, tuple[Any, tuple[str, ...]]] = {
@@ -204,6 +210,26 @@ class Episodes:
         if gamma == 1:
             return np.add.reduceat(self.rewards, starts)
         return discounted_returns(self, gamma)[starts]
+
+
+def require_subject(subject: Mapping[str, Any]) -> None:
+    """Refuse metadata of a stranger whose parts are not what tightrope writes.
+
+    Raises:
+        InputError: a part is no object, or an entry of one is no list, or no count.
+    """
+    wrong = [(name, "an object") for name in _PARTS if not isinstance(subject.get(name, {}), dict)]
+    if not wrong:
+        entries = {(n, k): v for n in _PARTS for k, v in subject.get(n, {}).items()}
+        wrong = [
+            (".".join(x), "a list") for x in _LISTS if not isinstance(entries.get(x, []), list)
+        ]
+        for each in _COUNTS:
+            value = entries.get(each)
+            if value is not None and (type(value) is not int or value < 1):
+                wrong.append((".".join(each), "a whole number of at least 1"))
+    for name, kind in wrong:
+        raise InputError(f"expected {kind} as {name} of the subject, found something else")
 
 
 def join(episodes: Sequence[Episode], subject: Mapping[str, Any] | None = None) -> Episodes:

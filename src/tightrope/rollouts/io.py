@@ -28,7 +28,7 @@ from tightrope.policies import (
 )
 from tightrope.rollouts.columns import Columns
 from tightrope.rollouts.datasets import import_lerobot, import_minari, is_lerobot, is_minari_id
-from tightrope.rollouts.episodes import Episode, Episodes, join
+from tightrope.rollouts.episodes import Episode, Episodes, join, require_subject
 from tightrope.rollouts.logs import NAMES, export_arrays, import_arrays, read_table
 from tightrope.rollouts.stepping import OWN_ENVIRONMENT, own_rollout
 from tightrope.rollouts.tables import read_frame
@@ -75,6 +75,7 @@ def load(path: str | Path) -> Episodes:
     try:
         if not isinstance(header.get("subject"), dict):
             raise InputError("expected a subject, found none")
+        require_subject(header["subject"])
         return Episodes(**arrays, properties=properties, subject=header["subject"])
     except InputError as error:
         raise InputError(f"{str(path)!r} is damaged: {error}") from None

@@ -23,6 +23,7 @@ Evaluation = int | Literal["last", "best"]
 _JSON = (".jsonl", ".ndjson", ".json")
 _TEXT = (".csv", ".tsv")
 _LARGEST = 200_000_000  # bytes of a table
+_LONGEST = 1_000_000  # characters of its line of names
 _OLDER = "per_episode"  # of LeRobot's evaluation before it had tasks
 _METRICS = {"sum_reward": "sum_rewards", "success": "successes"}  # of its tasks, by column
 _EVALUATIONS = {"timesteps.npy", "results.npy", "ep_lengths.npy"}
@@ -89,9 +90,11 @@ def read_columns(path: Path, *, frozen: bool, evaluation: Evaluation) -> Recorde
 def _lines(path: Path) -> Iterator[tuple[list[str], bool]]:
     """The cells of each line of text, names first, and whether it is a monitor file of SB3."""
     with path.open(encoding="utf-8-sig", newline="") as file:
-        line = file.readline()
+        line = file.readline(_LONGEST)
         monitor = line.startswith("#{")
-        line = file.readline() if monitor else line
+        line = file.readline(_LONGEST) if monitor else line
+        if len(line) == _LONGEST:
+            raise InputError(f"expected a line of names below {_LONGEST:,} characters")
         mark = "\t" if path.suffix == ".tsv" else ";" if ";" in line and "," not in line else ","
         yield next(csv.reader([line], delimiter=mark), []), monitor
         for cells in csv.reader(file, delimiter=mark, strict=True):

@@ -57,6 +57,7 @@ _USUAL: dict[str, tuple[str, ...]] = {
         *("policy", "model", "checkpoint", "run", "training_seed", "train_seed"),
     ),
 }
+_LARGEST = 1e90  # sums of such, and their squares, are numbers as well
 _RECORD = {"columns": Mapping, "returns": bool, "ordered": bool, "candidates": int, "notes": list}
 _TRUE = ("true", "1", "1.0", "yes", "y", "t", "success")
 _FALSE = ("false", "0", "0.0", "no", "n", "f", "failure")
@@ -287,7 +288,9 @@ def _table(name: str, recorded: Recorded, asked: Chosen) -> ResultsTable:
         success=None if success is None else success[order],
         keys=np.array(keys, np.int64)[order],
         tasks=tuple(sizes.items()),
-        properties={n: values[order] for n, values in others.items() if np.isfinite(values).all()},
+        properties={
+            n: values[order] for n, values in others.items() if (np.abs(values) <= _LARGEST).all()
+        },
         columns={role: ", ".join(each) for role, each in chosen.items() if each},
         candidates=recorded.candidates,
         notes=(recorded.note,) if recorded.note else (),
@@ -319,9 +322,9 @@ def _whole(cells: list[Any], where: str) -> list[int] | None:
 
 def _finite(cells: list[Any], where: str) -> NDArray[np.float64]:
     found = _numbers(cells)
-    for row in np.flatnonzero(~np.isfinite(found))[:1]:
-        cell = _cell(cells, row)
-        raise InputError(f"expected a finite number in every row of {where}, found {cell}")
+    for row in np.flatnonzero(~(np.abs(found) <= _LARGEST))[:1]:  # also where it is none
+        cell, limit = _cell(cells, row), f" up to {_LARGEST:g}" if np.isfinite(found[row]) else ""
+        raise InputError(f"expected a finite number{limit} in every row of {where}, found {cell}")
     return found
 
 

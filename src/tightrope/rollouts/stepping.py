@@ -176,6 +176,8 @@ def own_rollout(source: Any, *, named: bool = False) -> OwnRollout | None:
 
 def _takes_seed(file: Path, name: str) -> bool:
     """Whether a file defines a function of a seed by that name; the file is not run for it."""
+    if not file.is_file():  # a pipe would never end
+        return False
     try:
         body = ast.parse(file.read_bytes()).body
     except (OSError, SyntaxError, ValueError, RecursionError):
